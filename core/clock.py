@@ -1,0 +1,35 @@
+"""The one clock. Wall time is UTC; durations are measured on the monotonic clock.
+
+Tests move the wall clock; nothing else in the code asks for the time.
+"""
+
+import datetime
+import time
+
+UTC = datetime.UTC
+
+
+def now() -> datetime.datetime:
+    """The wall time, aware, in UTC."""
+    return datetime.datetime.now(UTC)
+
+
+def timestamp(moment: datetime.datetime | None = None) -> str:
+    """RFC 3339 in UTC with microseconds, such as ``2026-11-30T09:15:00.000000Z``: sorts as text."""
+    moment = moment or now()
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def from_timestamp(text: str) -> datetime.datetime:
+    """The moment that ``timestamp`` wrote."""
+    return datetime.datetime.fromisoformat(text)
+
+
+def monotonic() -> float:
+    """Seconds on a clock that never jumps; only differences mean something."""
+    return time.monotonic()
+
+
+def sleep(seconds: float) -> None:
+    """Let the thread rest: for polling a lock that knows no deadline."""
+    time.sleep(seconds)

@@ -1,0 +1,171 @@
+"""What Brain refuses, and how it says so: every error code a caller can see.
+
+A refusal that we expect is a ``BrainError``. It carries only what the caller may see. Anything else
+is a bug: it rises, is logged, and the caller gets ``INTERNAL_ERROR`` with a reference id.
+"""
+
+from typing import Any, ClassVar
+
+
+class BrainError(Exception):
+    """A refusal with a code. Subclasses say what happened; ``details`` is JSON-ready."""
+
+    code: ClassVar[str]
+    message: ClassVar[str]
+    http_status: ClassVar[int]
+    retryable: ClassVar[bool] = False
+    retry_after_seconds: ClassVar[int | None] = None
+
+    def __init__(self, **details: Any) -> None:
+        self.details = details
+        super().__init__(self.code)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The error object of the contract, section 3, without the ``error`` key around it."""
+        body: dict[str, Any] = {"code": self.code, "message": self.message, "retryable": self.retryable}
+        if self.retry_after_seconds is not None:
+            body["retry_after_seconds"] = self.retry_after_seconds
+        body["details"] = self.details
+        return body
+
+
+class Unauthenticated(BrainError):
+    """No credential, or one that is malformed, unknown, expired, revoked or of a disabled identity.
+
+    Never a tool result: the HTTP floor turns it into 401 before anything else is read.
+    """
+
+    code = "UNAUTHENTICATED"
+    message = "A valid credential is needed."
+    http_status = 401
+
+
+class NotFound(BrainError):
+    """Absent, or not visible to the caller. Both look the same, byte for byte."""
+
+    code = "NOT_FOUND"
+    message = "There is nothing here, or you do not have access to it."
+    http_status = 404
+
+
+class Forbidden(BrainError):
+    """The caller can read the target and may not do this to it."""
+
+    code = "FORBIDDEN"
+    message = "You can read this, but your access does not allow this action."
+    http_status = 403
+
+
+class NameConflict(BrainError):
+    """A sibling has this name already, without regard to ASCII case."""
+
+    code = "NAME_CONFLICT"
+    message = "A folder or entry with this name stands here already. Names are compared without case."
+    http_status = 409
+
+
+class InvalidArgument(BrainError):
+    """An argument is malformed. ``field`` names it, ``problem`` says what is wrong in one sentence."""
+
+    code = "INVALID_ARGUMENT"
+    message = "An argument is not valid."
+    http_status = 400
+
+    def __init__(self, field: str, problem: str, **details: Any) -> None:
+        super().__init__(field=field, problem=problem, **details)
+
+
+class LimitExceeded(BrainError):
+    """An argument is longer, larger or more than the maximum. ``limit`` is the maximum, in ``unit``."""
+
+    code = "LIMIT_EXCEEDED"
+    message = "An argument is over its limit."
+    http_status = 400
+
+    def __init__(self, field: str, *, limit: int, unit: str) -> None:
+        super().__init__(field=field, limit=limit, unit=unit)
+
+
+class RangeOutOfBounds(BrainError):
+    """The line range begins behind the last line."""
+
+    code = "RANGE_OUT_OF_BOUNDS"
+    message = "The range begins after the last line of the entry."
+    http_status = 400
+
+    def __init__(self, *, total_lines: int) -> None:
+        super().__init__(total_lines=total_lines)
+
+
+class VersionConflict(BrainError):
+    """The entry moved on since the caller read it."""
+
+    code = "VERSION_CONFLICT"
+    message = "The entry changed since you read it. Read it again, then retry with its version."
+    http_status = 409
+
+    def __init__(self, *, current_version: str, content_hash: str) -> None:
+        super().__init__(current_version=current_version, content_hash=content_hash)
+
+
+class AccessVersionConflict(BrainError):
+    """The folder's grants changed since the caller looked at them."""
+
+    code = "VERSION_CONFLICT"
+    message = "The folder's access changed since you looked. Inspect it again, then retry."
+    http_status = 409
+
+    def __init__(self, *, current_acl_version: int) -> None:
+        super().__init__(current_acl_version=current_acl_version)
+
+
+class RequestIdReuse(BrainError):
+    """This identity used the request id with other arguments within the last seven days."""
+
+    code = "REQUEST_ID_REUSE"
+    message = "This request_id was used with other arguments. Use a new one for a new request."
+    http_status = 409
+
+
+class RequestInProgress(BrainError):
+    """The first call with this request id is still running."""
+
+    code = "REQUEST_IN_PROGRESS"
+    message = "The first call with this request_id is still running. Repeat it after the delay."
+    http_status = 409
+    retryable = True
+    retry_after_seconds = 1
+
+
+class PathPendingDeletionBackup(BrainError):
+    """The path belonged to a deleted entry whose absence is not yet confirmed in the Git backup."""
+
+    code = "PATH_PENDING_DELETION_BACKUP"
+    message = "A deleted entry still reserves this path until its deletion is backed up."
+    http_status = 409
+
+
+class StorageUnavailable(BrainError):
+    """The disk is full, read-only, failing or too busy. Nothing changed, or the same request id tells."""
+
+    code = "STORAGE_UNAVAILABLE"
+    message = "The store cannot do this now. Repeat the same call, with the same request_id, after the delay."
+    http_status = 503
+    retryable = True
+    retry_after_seconds = 3
+
+
+class InternalError(BrainError):
+    """A bug. Carries a reference id that the log has too, and nothing else."""
+
+    code = "INTERNAL_ERROR"
+    message = "Something went wrong inside Brain. Nothing about it is shown here; the log has the reference."
+    http_status = 500
+
+    def __init__(self, *, reference: str) -> None:
+        super().__init__(reference=reference)
+
+
+def all_codes() -> list[str]:
+    """Every code that a tool result or page can carry, sorted. Source of the reference docs and tests."""
+    return sorted({error.code for error in BrainError.__subclasses__()} - {Unauthenticated.code})

@@ -1,0 +1,58 @@
+"""Every bound that a caller can meet, in one place.
+
+Schemas, checks and docs/reference/limits.md read these lines. Units stand in the names: bytes are
+bytes of UTF-8, characters are Unicode code points.
+"""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# Text, measured after JSON decoding and before line endings are normalised; results are measured again.
+CONTENT_MAX_BYTES = 10 * MIB
+TITLE_MAX_CHARACTERS = 200
+DESCRIPTION_MAX_CHARACTERS = 4_000
+TAGS_MAX = 50
+TAG_MAX_CHARACTERS = 64
+REASON_MAX_CHARACTERS = 500
+
+# Names and paths.
+NAME_MAX_CHARACTERS = 64
+PATH_MAX_BYTES = 1_024
+ID_MAX_CHARACTERS = 64
+
+# Calls.
+REQUEST_ID_MAX_CHARACTERS = 128
+VERSION_MAX_CHARACTERS = 64
+CURSOR_MAX_CHARACTERS = 4_096
+NAME_FILTER_MAX_CHARACTERS = 256
+PAGE_DEFAULT = 50
+PAGE_MAX = 100
+
+# Bodies of HTTP requests.
+MCP_BODY_MAX_BYTES = 64 * MIB
+BODY_MAX_BYTES = 5 * MIB // 2
+
+# How long an outcome is kept for retries, and when a caller who was told to wait should come back.
+OUTCOME_DAYS = 7
+RETRY_AFTER_SECONDS = 1
+WRITER_WAIT_SECONDS = 10
+
+# Identities.
+USERNAME_MAX_CHARACTERS = 64
+DISPLAY_NAME_MAX_CHARACTERS = 120
+TOKEN_NAME_MAX_CHARACTERS = 120
+
+# One import is one record of the log, so it has to fit into memory a few times over.
+IMPORT_MAX_FILES = 100_000
+IMPORT_MAX_BYTES = 1_024 * MIB
+
+# Rendering: a larger entry is shown as its source.
+RENDER_MAX_BYTES = 1 * MIB
+RENDER_SECONDS = 5
+RENDER_MEMORY_BYTES = 1_024 * MIB
+
+# Work of one server process: threads, how many of them may wait for the writer lock or carry a large body,
+# and from which size a body counts as large.
+WORKER_THREADS = 16
+HEAVY_WORK_MAX = WORKER_THREADS // 2
+LARGE_BODY_BYTES = 1 * MIB

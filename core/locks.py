@@ -1,0 +1,247 @@
+"""The flock files of an organization, their order, and the queue before the writer lock.
+
+Facts behind the rules (storage.md, sections 9 and 11): each acquisition opens a new descriptor, since one shared by
+two threads does not exclude; lock files are opened read-only, so that they work on a read-only disk, and are
+never unlinked; a held lock is never upgraded; a forked child closes what it inherited and does not unlock it.
+
+Order, asserted at run time: claim -> publication -> writer -> alive -> gate -> content. ``checkpoint`` is taken
+alone and without waiting.
+"""
+
+import enum
+import fcntl
+import heapq
+import itertools
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from core import clock, limits, safe_open
+from core.errors import StorageUnavailable
+
+POLL_FIRST_SECONDS = 0.0005
+POLL_LAST_SECONDS = 0.01
+
+
+class Rank(enum.IntEnum):
+    """The order in which one thread may take locks: each one above all that it holds."""
+
+    CHECKPOINT = 0
+    CLAIM = 1
+    PUBLICATION = 2
+    WRITER = 3
+    ALIVE = 4
+    GATE = 5
+    CONTENT = 6
+
+
+class LockBusy(Exception):
+    """Somebody else holds the lock, and the time to wait for it is over."""
+
+
+class WrongLockOrder(AssertionError):
+    """A thread took a lock below one it holds: a bug that could deadlock."""
+
+
+class _Held(threading.local):
+    def __init__(self) -> None:
+        self.ranks: list[Rank] = []
+        self.heavy = 0
+
+
+_held = _Held()
+_open_descriptors: set[int] = set()
+
+
+def _forget_inherited() -> None:
+    # Closing does not release the parent's lock; LOCK_UN here would.
+    for descriptor in _open_descriptors:
+        os.close(descriptor)
+    _open_descriptors.clear()
+    _held.ranks = []
+    _held.heavy = 0
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
+
+
+class FileLock:
+    """One acquisition of a lock file. Not reusable, and not shared between threads."""
+
+    def __init__(self, directory: int, name: str, rank: Rank, *, shared: bool = False) -> None:
+        self._directory = directory
+        self._name = name
+        self._rank = rank
+        self._shared = shared
+        self._descriptor = -1
+
+    def acquire(self, *, wait_seconds: float, make: bool = False) -> "FileLock":
+        """Take the lock within ``wait_seconds`` (0: without waiting). ``make`` creates the file when it is missing.
+
+        Raises LockBusy, WrongLockOrder.
+        """
+        if _held.ranks and (self._rank is Rank.CHECKPOINT or _held.ranks[-1] >= self._rank):
+            raise WrongLockOrder(f"{self._rank.name} after {[rank.name for rank in _held.ranks]}")
+        descriptor = safe_open.open_file(
+            self._directory, self._name, os.O_RDONLY | (os.O_CREAT if make else 0)
+        )
+        _open_descriptors.add(descriptor)
+        try:
+            _flock(descriptor, shared=self._shared, deadline=clock.monotonic() + wait_seconds)
+        except BaseException:
+            _open_descriptors.discard(descriptor)
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        _held.ranks.append(self._rank)
+        return self
+
+    def release(self) -> None:
+        """Give the lock back. In a forked child that inherited it there is nothing left to give back."""
+        if self._descriptor in _open_descriptors:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            _open_descriptors.discard(self._descriptor)
+            os.close(self._descriptor)
+            _held.ranks.remove(self._rank)
+        self._descriptor = -1
+
+    def keep(self) -> None:
+        """Hold the lock until the process ends, outside the order: for ``alive`` alone."""
+        _held.ranks.remove(self._rank)
+
+    def drop_kept(self) -> None:
+        """Give back a lock that ``keep`` took out of the order."""
+        if self._descriptor in _open_descriptors:
+            _open_descriptors.discard(self._descriptor)
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+
+@contextmanager
+def hold(
+    directory: int,
+    name: str,
+    rank: Rank,
+    *,
+    shared: bool = False,
+    wait_seconds: float = 0,
+    make: bool = False,
+) -> Iterator[None]:
+    """Hold a lock file for the length of a block. Raises LockBusy, WrongLockOrder."""
+    lock = FileLock(directory, name, rank, shared=shared).acquire(wait_seconds=wait_seconds, make=make)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def hold_content(directory: int, *, shared: bool, wait_seconds: float) -> Iterator[None]:
+    """Hold the content lock, entered through the gate so that neither readers nor the mutator starve.
+
+    Raises LockBusy.
+    """
+    deadline = clock.monotonic() + wait_seconds
+    gate = FileLock(directory, "gate", Rank.GATE, shared=shared).acquire(wait_seconds=wait_seconds)
+    try:
+        content = FileLock(directory, "content", Rank.CONTENT, shared=shared)
+        content.acquire(wait_seconds=max(0.0, deadline - clock.monotonic()))
+    finally:
+        gate.release()
+    try:
+        yield
+    finally:
+        content.release()
+
+
+class WriterQueue:
+    """The way to one organization's ``writer`` lock within a process: first come first served, access changes first.
+
+    One object for each organization and process; ``hold`` may be called from any thread.
+    """
+
+    def __init__(self, locks_directory: int) -> None:
+        self._locks_directory = locks_directory
+        self._turns: list[tuple[int, int]] = []
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def hold(
+        self, *, urgent: bool = False, wait_seconds: float = limits.WRITER_WAIT_SECONDS
+    ) -> Iterator[None]:
+        """Hold ``writer``; ``urgent`` (access changes) goes before the rest of the queue.
+
+        Raises StorageUnavailable when the time is over or too many threads of this process wait already.
+        """
+        deadline = clock.monotonic() + wait_seconds
+        turn = (0 if urgent else 1, next(self._numbers))
+        with self._changed:
+            heapq.heappush(self._turns, turn)
+            waits = self._turns[0] != turn
+        try:
+            if waits and not urgent:
+                with heavy_work():
+                    self._wait_for_turn(turn, deadline)
+            else:
+                self._wait_for_turn(turn, deadline)
+            try:
+                lock = FileLock(self._locks_directory, "writer", Rank.WRITER).acquire(
+                    wait_seconds=max(0.0, deadline - clock.monotonic())
+                )
+            except LockBusy as busy:
+                raise StorageUnavailable from busy
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            with self._changed:
+                self._turns.remove(turn)
+                heapq.heapify(self._turns)
+                self._changed.notify_all()
+
+    def _wait_for_turn(self, turn: tuple[int, int], deadline: float) -> None:
+        with self._changed:
+            while self._turns[0] != turn:
+                left = deadline - clock.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    raise StorageUnavailable
+
+
+_heavy_slots = threading.BoundedSemaphore(limits.HEAVY_WORK_MAX)
+
+
+@contextmanager
+def heavy_work() -> Iterator[None]:
+    """One of the few places in this process for a thread that waits for ``writer`` or carries a large body.
+
+    A thread that has one may enter again. Raises StorageUnavailable at once when all are taken, so that the
+    other threads stay free for reading.
+    """
+    if _held.heavy == 0 and not _heavy_slots.acquire(blocking=False):
+        raise StorageUnavailable
+    _held.heavy += 1
+    try:
+        yield
+    finally:
+        _held.heavy -= 1
+        if _held.heavy == 0:
+            _heavy_slots.release()
+
+
+def _flock(descriptor: int, *, shared: bool, deadline: float) -> None:
+    # flock knows no deadline, so it is polled.
+    operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+    pause = POLL_FIRST_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, operation)
+            return
+        except BlockingIOError:
+            left = deadline - clock.monotonic()
+            if left <= 0:
+                raise LockBusy from None
+        clock.sleep(min(pause, left))
+        pause = min(pause * 2, POLL_LAST_SECONDS)
