@@ -1,0 +1,41 @@
+# Brain's commands. `make run` starts it from a bare checkout, `make test` runs every test.
+.PHONY: run setup test check bench lock
+.NOTPARALLEL:
+
+PY := .venv/bin/python
+WORKERS ?= 2
+PYTEST := $(PY) -m pytest -n $(WORKERS)
+
+# exec: the server is make's own child, so a signal to make alone reaches it too.
+run: setup
+	@exec $(PY) -m brain.serve
+
+setup:
+	@scripts/bootstrap
+
+test:
+	@scripts/bootstrap dev
+	@scripts/test-tools
+	@exec $(PYTEST)
+
+check:
+	@scripts/bootstrap dev
+	@scripts/test-tools
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+	$(PYTEST)
+
+bench:
+	@scripts/bootstrap dev
+	@exec $(PY) -m benchmarks.run
+
+# Exact versions with hashes, for every platform, without the address of any index or a path of this machine.
+# An entry stays at its version unless a .in file asks for another: make lock UPGRADE=--upgrade
+lock:
+	@scripts/bootstrap dev
+	@for name in requirements requirements-dev; do \
+		$(PY) -m uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-emit-find-links --no-header $$name.in --output-file $$name.txt || exit 1; \
+	done

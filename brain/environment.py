@@ -1,0 +1,90 @@
+"""Reading settings from environment variables, secrets once and then gone from the environment.
+
+A variable that Brain does not know is a mistake somebody should hear of, and a secret that has nowhere to go is one
+that must stop the start: it was meant for something.
+"""
+
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+PREFIX = "BRAIN_"
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off", ""})
+SECRET_FILE_MAX_BYTES = 64 * 1024
+
+# Endings of variables that carry a secret, themselves or in the file they name.
+SECRET_ENDINGS = ("_PAT", "_KEY", "_TOKEN", "_PASSWORD")
+
+
+class Environment:
+    """The ``BRAIN_`` variables of a process. Each is read once; ``unknown()`` tells which nobody asked for."""
+
+    def __init__(self, variables: MutableMapping[str, str]) -> None:
+        self._variables = variables
+        self._asked: set[str] = set()
+
+    def text(self, name: str, default: str) -> str:
+        """The variable without surrounding blanks; an empty one counts as absent."""
+        self._asked.add(name)
+        return self._variables.get(name, "").strip() or default
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """1, true, yes, on or 0, false, no, off."""
+        value = self.text(name, "").lower()
+        if value == "":
+            return default
+        if value in TRUE:
+            return True
+        if value in FALSE:
+            return False
+        raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
+
+    def number(self, name: str, default: int, *, least: int, most: int) -> int:
+        """A whole number from ``least`` to ``most``."""
+        value = self.text(name, str(default))
+        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+            raise ImproperlyConfigured(
+                f"{name} must be a whole number from {least} to {most}, not {value!r}."
+            )
+        return int(value)
+
+    def secret(self, name: str) -> str | None:
+        """The secret in the variable, or in the file that ``<name>_FILE`` names. Gone from the environment after it."""
+        self._asked |= {name, f"{name}_FILE"}
+        given = self._variables.pop(name, "").strip()
+        file = self._variables.pop(f"{name}_FILE", "").strip()
+        if given and file:
+            raise ImproperlyConfigured(f"Give {name} or {name}_FILE, not both.")
+        if not file:
+            return given or None
+        try:
+            text = Path(file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ImproperlyConfigured(f"The file that {name}_FILE names cannot be read.") from error
+        if not (secret := text.strip()) or len(secret) > SECRET_FILE_MAX_BYTES:
+            raise ImproperlyConfigured(
+                f"The file that {name}_FILE names is empty or far too long for a secret."
+            )
+        return secret
+
+    def unknown(self) -> list[str]:
+        """Variables with Brain's prefix that no setting asked for, sorted. Raises where one of them is a secret."""
+        unknown = sorted(
+            name for name in self._variables if name.startswith(PREFIX) and name not in self._asked
+        )
+        for name in unknown:
+            if name.removesuffix("_FILE").endswith(SECRET_ENDINGS) and self._variables[name].strip():
+                raise ImproperlyConfigured(
+                    f"{name} holds a secret, but {_destination(name, self._variables)}"
+                )
+        return unknown
+
+
+def _destination(name: str, variables: Mapping[str, str]) -> str:
+    if name.startswith("BRAIN_BACKUP_") and not variables.get("BRAIN_BACKUP_REMOTE"):
+        return "BRAIN_BACKUP_REMOTE does not say where it belongs. Set both or neither."
+    if name.startswith("BRAIN_CHAT_") and not variables.get("BRAIN_CHAT_PROVIDER"):
+        return "BRAIN_CHAT_PROVIDER does not say where it belongs. Set both or neither."
+    return "this version of Brain has no setting of this name. Remove it from the environment."

@@ -1,0 +1,204 @@
+"""Every setting of an installation. docs/reference/settings.md lists the ones that come from the environment.
+
+Numbers that a client can see are not settings: they stand in core/limits.py.
+"""
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from brain.environment import Environment
+from core import limits, log
+from core.safe_open import make_private_directory, secret_file
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = Environment(os.environ)
+
+# Where everything that must survive lives: one local disk.
+DATA_DIR = Path(env.text("BRAIN_DATA_DIR", str(BASE_DIR / "var"))).expanduser().absolute()
+make_private_directory(DATA_DIR)
+SECRET_KEY = env.secret("BRAIN_SECRET_KEY") or secret_file(
+    DATA_DIR / "secret_key"
+)  # signs sessions; may be replaced
+DATA_KEY = secret_file(DATA_DIR / "data_key").encode(
+    "ascii"
+)  # keys versions and cursors; belongs to the data
+
+# The server, and the address that people and agents know it by.
+HOST = env.text("BRAIN_HOST", "127.0.0.1")
+PORT = env.number("BRAIN_PORT", 8000, least=1, most=65_535)
+WORKERS = env.number("BRAIN_WORKERS", 2, least=1, most=64)
+TRUST_PROXY = env.flag("BRAIN_TRUST_PROXY")
+DEBUG = env.flag("BRAIN_DEBUG")
+
+LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - names them, binds nothing
+_shown_host = WILDCARD_HOSTS.get(HOST, f"[{HOST}]" if ":" in HOST else HOST)
+PUBLIC_URL = env.text("BRAIN_PUBLIC_URL", f"http://{_shown_host}:{PORT}").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+if _public.scheme not in ("http", "https") or not _public.hostname or _public.path or _public.query:
+    raise ImproperlyConfigured(
+        f"BRAIN_PUBLIC_URL must be http://host[:port] or https://host[:port], without a path, not {PUBLIC_URL!r}."
+    )
+IS_HTTPS = _public.scheme == "https"
+_public_host = f"[{_public.hostname}]" if ":" in _public.hostname else _public.hostname
+ALLOWED_HOSTS = sorted({_public_host, _shown_host, *LOOPBACK_HOSTS})
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+
+# Apps, from the roof down to the floor that has tables, then what they stand on.
+INSTALLED_APPS = [
+    "brain",
+    "web",
+    "mcpapi",
+    "backup",
+    "kb",
+    "access",
+    "guardian",
+    "rest_framework",
+    "mcp_server",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+MIDDLEWARE = [
+    "brain.middleware.RequestEvents",
+    "brain.middleware.BodyLimits",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "brain.middleware.NothingIsCached",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "brain.middleware.Refusals",
+]
+ROOT_URLCONF = "brain.urls"
+WSGI_APPLICATION = "brain.wsgi.application"
+DATA_UPLOAD_MAX_MEMORY_SIZE = limits.MCP_BODY_MAX_BYTES  # brain.middleware.BodyLimits holds the rest to less
+
+# SQLite: IMMEDIATE loses no update under contention, FULL keeps a revocation through a power cut, and a connection
+# stays with its thread, since opening one costs more than the query.
+DATABASE_FILE = DATA_DIR / "db.sqlite3"
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": DATABASE_FILE,
+        "CONN_MAX_AGE": None,
+        "ATOMIC_REQUESTS": False,
+        "OPTIONS": {
+            "timeout": 20,  # seconds
+            "transaction_mode": "IMMEDIATE",
+            "init_command": (
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-20000; "
+                "PRAGMA mmap_size=134217728; PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY;"
+            ),
+        },
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# People. Grants are judged by access.authorizer alone, so no backend of guardian's is asked.
+AUTH_USER_MODEL = "access.Identity"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+ANONYMOUS_USER_NAME = None  # guardian would make a phantom identity
+GUARDIAN_MONKEY_PATCH_USER = False
+GUARDIAN_MONKEY_PATCH_GROUP = False
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ("username", "name", "email")},
+    },
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/files/"
+LOGOUT_REDIRECT_URL = "/login/"
+
+# Cookies. A name of our own, since browsers share cookies between the ports of a host; `__Host-` where it is allowed.
+_cookie_prefix = "__Host-brain" if IS_HTTPS else "brain"
+SESSION_COOKIE_NAME = f"{_cookie_prefix}_session"
+CSRF_COOKIE_NAME = f"{_cookie_prefix}_csrf"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "brain.refusals.stale_form"
+SESSION_COOKIE_AGE = 14 * 24 * 60 * 60  # seconds
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+# What every answer says to the browser.
+SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if IS_HTTPS else 0
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if TRUST_PROXY:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+SILENCED_SYSTEM_CHECKS = [
+    "guardian.W001",  # guardian's backend is left out: access.authorizer judges
+    "security.W005",  # other names below the same domain may not be ours to pin to https
+    "security.W008",  # the proxy that speaks https also redirects to it
+    "security.W021",  # preloading HSTS is a decision about a domain, not about Brain
+]
+
+# Pages.
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]  # no library's pages are served
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},  # nothing is uploaded through Django
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+# MCP (docs/decisions/0001): the library's own tool stays out, and no session is kept.
+DJANGO_MCP_GLOBAL_SERVER_CONFIG = {"name": "brain", "stateless": True}
+DJANGO_MCP_GET_SERVER_INSTRUCTIONS_TOOL = False
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "UNAUTHENTICATED_USER": None,
+}
+
+LOGGING = log.configuration(level="DEBUG" if DEBUG else "INFO")
+log.configure()
+
+UNKNOWN_VARIABLES = env.unknown()  # the start names them; a secret among them has ended it here
