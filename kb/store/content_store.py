@@ -1,0 +1,441 @@
+"""The content store of one organization: whole views for reading, one transaction at a time for changing.
+
+The only door to content. It knows folders, entries and log records, and no people: who may do what is judged by the
+caller, inside the view or transaction, so that the judgement still holds at the save.
+"""
+
+import errno
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from core import clock, ids, limits, locks, safe_open
+from core.errors import StorageUnavailable
+from core.locks import FileLock, Rank, WriterQueue
+from core.log import get_logger
+from core.types import SYSTEM_ACTOR, Actor, FolderRef, MutationRequest
+from kb import registry
+from kb.registry import EntryLine, FolderLine, Line, OwnLine, TombstoneLine
+from kb.store import applying, checkpoint, claims, faults, outcomes, record, recovery, steps
+from kb.store.faults import MediaFault
+from kb.store.index import FolderRegistry, Index
+from kb.store.layout import CONTENT, Layout
+from kb.store.marks import Mark
+from kb.store.outcomes import Outcome
+from kb.store.record import Append, Cause, MakeFolder, Operation, Put, Remove, Subject
+from kb.store.segments import Segments
+
+log = get_logger(__name__)
+
+SEGMENT_BYTES = 64 * limits.MIB
+FREE_BYTES_MIN = 64 * limits.MIB
+FREE_INODES_MIN = 64
+CONTENT_WAIT_SECONDS = 10.0
+RECOVERY_TRIES = 5
+COMPACT_SLACK_LINES = 64
+
+
+# Set once a sync of the tree failed in this process: from then on it makes no checkpoints.
+_sync_failed = threading.Event()
+
+
+class DamagedEntry(Exception):
+    """An entry's file is missing or is not what its registry says. Carries the entry's id; the rest is fine."""
+
+
+class View:
+    """One whole state of the tree. Good only inside the block that gave it."""
+
+    def __init__(self, layout: Layout, index: Index) -> None:
+        self._layout = layout
+        self._index = index
+
+    @property
+    def lsn(self) -> int:
+        """The record that led to this state."""
+        assert self._index.mark is not None
+        return self._index.mark.lsn
+
+    @property
+    def root(self) -> FolderRegistry:
+        """The organization's root folder."""
+        return self._index.registries[self._index.root_id]
+
+    @property
+    def ever_backed_up(self) -> bool:
+        """Whether the organization has backup history, so that deleted paths stay reserved."""
+        own = self.root.own
+        return own is not None and own.ever_backed_up
+
+    def folder(self, folder_id: str) -> FolderRegistry | None:
+        """The folder with this id."""
+        return self._index.folder(folder_id)
+
+    def folder_at(self, components: list[str]) -> FolderRegistry | None:
+        """The folder with this path, without regard to case."""
+        return self._index.folder_at(components)
+
+    def folder_of_entry(self, entry_id: str) -> FolderRegistry | None:
+        """The folder that holds the live entry with this id."""
+        return self._index.folder_of_entry(entry_id)
+
+    def read_content(self, folder: FolderRef, entry: EntryLine) -> bytes:
+        """The entry's bytes, proved against its registry line. Raises DamagedEntry."""
+        try:
+            data = safe_open.read_file(self._layout.root, (CONTENT, *_components(folder), entry.name))
+        except (FileNotFoundError, NotADirectoryError, safe_open.UnsafeFile) as error:
+            raise DamagedEntry(entry.id) from error
+        if ids.sha256_hex(data) != entry.content_hash:
+            raise DamagedEntry(entry.id)
+        return data
+
+    def outcome_of(self, request: MutationRequest) -> Outcome | None:
+        """What this request led to in the last seven days."""
+        return outcomes.read(self._layout, request.key, days=limits.OUTCOME_DAYS)
+
+
+class Transaction(View):
+    """The state under ``writer`` and the changes to it. Nothing is written before ``commit``."""
+
+    def __init__(self, store: "ContentStore", layout: Layout, index: Index, *, time: str) -> None:
+        super().__init__(layout, index)
+        self._store = store
+        self.lsn_of_change = self.lsn + 1
+        self.time = time
+        self._operations: list[Operation] = []
+        self._appended: dict[str, list[Line]] = {}
+        self._new_folders: dict[str, tuple[FolderRef, list[Line]]] = {}
+        self._outcome: tuple[MutationRequest, Outcome] | None = None
+
+    def add_folder(self, parent: FolderRef, line: FolderLine) -> FolderRef:
+        """A new folder, which may stand in one that this transaction makes."""
+        path = f"{parent.path}/{line.name}" if parent.path else line.name
+        folder = FolderRef(line.id, path, (*parent.lineage, line.id))
+        self._operations.append(MakeFolder((CONTENT, *_components(folder))))
+        self._new_folders[line.id] = (folder, [OwnLine(lsn=self.lsn_of_change, id=line.id)])
+        self._add_line(parent, line)
+        return folder
+
+    def save_entry(self, folder: FolderRef, line: EntryLine, content: bytes | None) -> None:
+        """A new or changed entry; ``content`` is None where only metadata changed."""
+        if content is not None:
+            self._operations.append(Put((CONTENT, *_components(folder), line.name), content))
+        self._add_line(folder, line)
+
+    def remove_entry(self, folder: FolderRef, line: TombstoneLine) -> None:
+        """Remove a live entry and keep its tombstone."""
+        self._operations.append(Remove((CONTENT, *_components(folder), line.name)))
+        self._add_line(folder, line)
+
+    def keep_outcome(self, request: MutationRequest, outcome: Outcome) -> None:
+        """Let the request's outcome be part of the change."""
+        self._outcome = (request, outcome)
+
+    def commit(
+        self, action: str, actor: Actor, subjects: Sequence[Subject], *, reason: str | None = None
+    ) -> None:
+        """Make the change durable and visible, as one record.
+
+        Raises StorageUnavailable: nothing changed, or the same request id will tell.
+        """
+        operations = [*self._operations, *self._registry_operations()]
+        request: MutationRequest | None = None
+        if self._outcome is not None:
+            request, outcome = self._outcome
+            operations.append(Put(outcomes.outcome_path(request.key), outcomes.encode(outcome)))
+        cause = Cause(
+            action=action,
+            time=self.time,
+            actor=actor,
+            subjects=tuple(subjects),
+            request_key=request.key if request else None,
+            arguments_hash=request.arguments_hash if request else None,
+            reason=reason,
+        )
+        self._store.append(cause, operations)
+
+    def changed_folders(self) -> list[str]:
+        """The ids of the folders that were there before and have new lines."""
+        return list(self._appended)
+
+    def _add_line(self, folder: FolderRef, line: Line) -> None:
+        if folder.id in self._new_folders:
+            self._new_folders[folder.id][1].append(line)
+        else:
+            self._appended.setdefault(folder.id, []).append(line)
+
+    def _registry_operations(self) -> Iterator[Operation]:
+        for folder, lines in self._new_folders.values():
+            data = registry.encode_snapshot(self.lsn_of_change, lines)
+            yield Put((CONTENT, *_components(folder), registry.REGISTRY_NAME), data)
+        for folder_id, lines in self._appended.items():
+            known = self._index.registries[folder_id]
+            path = (CONTENT, *_components(known.folder), registry.REGISTRY_NAME)
+            yield Append(path, known.size, registry.encode_lines(lines))
+
+
+class ContentStore:
+    """One organization's store in this process; any thread may use it. Opened by ``kb.store.stores``."""
+
+    def __init__(self, layout: Layout, queue: WriterQueue) -> None:
+        self.layout = layout
+        self._queue = queue
+        self._segments = Segments(layout)
+        self._index = Index(layout, Segments(layout))
+        self._index_lock = threading.Lock()
+        self._start_lock = threading.Lock()
+        self._alive: FileLock | None = None
+        self._last_time: str | None = None
+        self._since_checkpoint = [0, 0]
+        self._checkpoint_due = threading.Event()
+        self._closing = threading.Event()
+        self._checkpointer: threading.Thread | None = None
+
+    # -- reading --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def snapshot(self) -> Iterator[View]:
+        """One whole state, held still for the length of the block: copy what is needed, then leave.
+
+        Raises StorageUnavailable.
+        """
+        self._start()
+        for _ in range(RECOVERY_TRIES):
+            with self._faults_refused():
+                with locks.hold_content(self.layout.locks, shared=True, wait_seconds=CONTENT_WAIT_SECONDS):
+                    applied = self.layout.read_applied()
+                    if applied is not None and applied.is_whole:
+                        with self._index_lock:
+                            self._index.refresh(applied)
+                        yield View(self.layout, self._index)
+                        return
+                # The writer died on the way: finish its record, then look again.
+                with self._queue.hold():
+                    recovery.recover(self.layout, self._segments, from_checkpoint=False)
+        raise StorageUnavailable
+
+    # -- changing -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """The right to change the tree; one holder at a time in all processes. Without ``commit`` nothing changes.
+
+        Raises StorageUnavailable.
+        """
+        self._start()
+        with self._queue.hold(), self._faults_refused():
+            if faults.is_marked(self.layout):
+                raise StorageUnavailable
+            applied = recovery.recover(self.layout, self._segments, from_checkpoint=False)
+            with self._index_lock:
+                self._index.refresh(applied)
+            transaction = Transaction(self, self.layout, self._index, time=self._next_time(applied))
+            yield transaction
+            self._compact(transaction)
+
+    @contextmanager
+    def claim(self, request: MutationRequest) -> Iterator[None]:
+        """Be the one call that works on this request. Raises RequestInProgress, StorageUnavailable."""
+        with self._faults_refused(), claims.hold_claim(self.layout, request.key):
+            yield
+
+    def append(self, cause: Cause, operations: Sequence[Operation]) -> None:
+        """Append one record and carry it out. The caller holds ``writer`` and has recovered.
+
+        Raises OSError, LockBusy, StorageUnavailable.
+        """
+        applied = self.layout.read_applied()
+        assert applied is not None
+        lsn = applied.lsn + 1
+        data = record.encode(lsn, cause, operations)
+        self._refuse_without_room(len(data), len(operations))
+        staged = applying.stage(self.layout, lsn, operations)
+        end = self._append_bytes(applied, lsn, data, staged)
+        with locks.hold_content(self.layout.locks, shared=False, wait_seconds=CONTENT_WAIT_SECONDS):
+            applying.write_applied(self.layout, applied.while_applying(lsn))
+            applying.apply(self.layout, lsn, operations, staged=staged)
+            applying.write_applied(self.layout, end)
+        self._last_time = cause.time
+        self._count(len(data))
+
+    def _append_bytes(self, applied: Mark, lsn: int, data: bytes, staged: set[str]) -> Mark:
+        segment, offset = applied.segment, applied.offset
+        try:
+            if offset > 0 and offset + len(data) > SEGMENT_BYTES:
+                segment, offset = lsn, 0
+                descriptor = self._segments.begin(segment)
+            else:
+                descriptor = self._segments.for_appending(segment)
+            try:
+                steps.write_at(descriptor, offset, data, recovery.LOG_PLACE)
+            except OSError:
+                # Cut back, the record never was: a definite refusal. If that fails too, recovery judges it.
+                steps.truncate(descriptor, offset, recovery.LOG_PLACE)
+                raise
+        except OSError:
+            applying.unstage(self.layout, staged)
+            raise
+        steps.sync_data(descriptor, recovery.LOG_PLACE)
+        if offset == 0:
+            self._segments.sync_directory()
+        return Mark(lsn, segment, offset + len(data), lsn)
+
+    def _refuse_without_room(self, record_bytes: int, operations: int) -> None:
+        status = os.fstatvfs(self.layout.root)
+        free = status.f_bavail * status.f_frsize
+        short_of_inodes = status.f_files > 0 and status.f_favail < operations + FREE_INODES_MIN
+        if free < 2 * record_bytes + FREE_BYTES_MIN or short_of_inodes:
+            log.error("the disk is nearly full: writes are refused", free_bytes=free)
+            raise StorageUnavailable
+
+    def _next_time(self, applied: Mark) -> str:
+        if self._last_time is None:
+            self._last_time = self._time_of_last_record(applied)
+        return max(clock.timestamp(), self._last_time)
+
+    def _time_of_last_record(self, applied: Mark) -> str:
+        # The newest segment may be empty, then the one before it holds the last record.
+        first = max((lsn for lsn in self._segments.first_lsns() if lsn <= applied.lsn), default=0)
+        if first == 0:
+            return ""
+        start = Mark(first - 1, first, 0, first - 1)
+        return max((head.cause.time for head in self._segments.heads(start, applied)), default="")
+
+    def _compact(self, transaction: Transaction) -> None:
+        for folder_id in transaction.changed_folders():
+            applied = self.layout.read_applied()
+            if applied is None or not applied.is_whole:
+                return
+            with self._index_lock:
+                self._index.refresh(applied)
+            known = self._index.registries[folder_id]
+            lines = known.live_lines()
+            if known.lines <= 2 * len(lines) + COMPACT_SLACK_LINES:
+                continue
+            path = (CONTENT, *_components(known.folder), registry.REGISTRY_NAME)
+            data = registry.encode_snapshot(applied.lsn + 1, lines)
+            subject = Subject(folder_id=folder_id, path=known.folder.path)
+            cause = Cause("compact", self._next_time(applied), SYSTEM_ACTOR, (subject,))
+            try:
+                self.append(cause, [Put(path, data)])
+            except (OSError, locks.LockBusy, StorageUnavailable):
+                # The save itself is done; a longer registry does no harm.
+                log.warning("a registry could not be compacted", folder=folder_id)
+                return
+
+    # -- life -----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self._alive is not None:
+            return
+        with self._start_lock:
+            if self._alive is None:
+                self._alive = self._come_alive()
+                self._checkpointer = threading.Thread(
+                    target=self._keep_checkpoints, name="checkpoints", daemon=True
+                )
+                self._checkpointer.start()
+
+    def _come_alive(self) -> FileLock:
+        with self._queue.hold(), self._faults_refused():
+            alone: FileLock | None = None
+            try:
+                alone = FileLock(self.layout.locks, "alive", Rank.ALIVE).acquire(wait_seconds=0)
+            except locks.LockBusy:
+                pass
+            try:
+                recovery.recover(self.layout, self._segments, from_checkpoint=alone is not None)
+            except (OSError, MediaFault, locks.LockBusy, StorageUnavailable) as problem:
+                self._refuse_unless_whole(problem, alone=alone is not None)
+            finally:
+                if alone is not None:
+                    alone.release()
+            alive = FileLock(self.layout.locks, "alive", Rank.ALIVE, shared=True)
+            alive.acquire(wait_seconds=CONTENT_WAIT_SECONDS)
+            alive.keep()
+            return alive
+
+    def _refuse_unless_whole(self, problem: Exception, *, alone: bool) -> None:
+        # Others have kept the tree whole since the last stop: reads can go on with the old state.
+        if isinstance(problem, MediaFault):
+            faults.mark(self.layout, problem)
+        applied = self.layout.read_applied()
+        if alone or applied is None or not applied.is_whole:
+            raise problem
+        log.error("the store could not recover and serves the last whole state", problem=str(problem))
+
+    def _count(self, record_bytes: int) -> None:
+        self._since_checkpoint[0] += 1
+        self._since_checkpoint[1] += record_bytes
+        if (
+            self._since_checkpoint[0] >= checkpoint.RECORDS_MAX
+            or self._since_checkpoint[1] >= checkpoint.BYTES_MAX
+        ):
+            self._checkpoint_due.set()
+
+    def _keep_checkpoints(self) -> None:
+        while not self._closing.is_set():
+            self._checkpoint_due.wait(checkpoint.SECONDS_MAX)
+            self._checkpoint_due.clear()
+            if not self._closing.is_set():
+                self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Make the tree durable now, as far as it goes. A failure is logged: the replay only gets longer."""
+        self._since_checkpoint = [0, 0]
+        if _sync_failed.is_set():
+            return
+        try:
+            checkpoint.make_checkpoint(self.layout)
+        except (MediaFault, locks.LockBusy) as problem:
+            log.error("a checkpoint failed", problem=type(problem).__name__)
+        except OSError as error:
+            log.error("a checkpoint failed", problem=_errno_name(error))
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+                # The kernel tells of a lost page once. A later sync that succeeds would prove nothing.
+                _sync_failed.set()
+
+    def records_behind_checkpoint(self) -> int:
+        """How many records a start after a crash would replay."""
+        applied, durable = self.layout.read_applied(), self.layout.read_checkpoint()
+        if applied is None or durable is None:
+            raise StorageUnavailable
+        return applied.lsn - durable.lsn
+
+    def close(self) -> None:
+        """Stop cleanly: checkpoint, and let go of everything."""
+        self._closing.set()
+        self._checkpoint_due.set()
+        if self._checkpointer is not None:
+            self._checkpointer.join()
+            self.checkpoint()
+        if self._alive is not None:
+            self._alive.drop_kept()
+            self._alive = None
+        self._segments.close()
+        self.layout.close()
+
+    @contextmanager
+    def _faults_refused(self) -> Iterator[None]:
+        try:
+            yield
+        except MediaFault as fault:
+            faults.mark(self.layout, fault)
+            raise StorageUnavailable from fault
+        except DamagedEntry as damaged:
+            log.error("an entry is damaged", organization=self.layout.organization_id, entry=str(damaged))
+            raise StorageUnavailable from damaged
+        except locks.LockBusy as busy:
+            raise StorageUnavailable from busy
+        except OSError as error:
+            log.error("the disk refused", problem=_errno_name(error))
+            raise StorageUnavailable from error
+
+
+def _errno_name(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, "unknown")
+
+
+def _components(folder: FolderRef) -> list[str]:
+    return folder.path.split("/") if folder.path else []

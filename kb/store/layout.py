@@ -1,0 +1,72 @@
+"""Where an organization's files are: the names, and the open directories everything is reached from."""
+
+import os
+from pathlib import Path
+
+from core import safe_open
+from kb.store import marks
+from kb.store.marks import Mark
+
+FORMAT_FILE = "FORMAT"
+FORMAT = "1"
+ORGANIZATIONS = "orgs"
+CONTENT = "content"
+PRIVATE = "private"
+LOCKS = "locks"
+LOG = "log"
+STAGE = "stage"
+OUTCOMES = "outcomes"
+CLAIMS = "claims"
+RESERVE = "reserve"
+QUARANTINE = "quarantine"
+APPLIED = "applied"
+CHECKPOINT = "checkpoint"
+FAULT = "fault"
+LOCK_FILES = ("publication", "writer", "alive", "checkpoint", "gate", "content")
+
+SEGMENT_SUFFIX = ".log"
+
+
+def segment_name(first_lsn: int) -> str:
+    """The file name of the segment that begins with this record."""
+    return f"{first_lsn:020d}{SEGMENT_SUFFIX}"
+
+
+def locks_path(data_dir: Path, organization_id: str) -> Path:
+    """The folder of an organization's lock files."""
+    return data_dir / ORGANIZATIONS / organization_id / PRIVATE / LOCKS
+
+
+class Layout:
+    """The open directories of one organization, and its ``applied`` mark. One for each process."""
+
+    def __init__(self, data_dir: Path, organization_id: str) -> None:
+        self.organization_id = organization_id
+        start = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
+        try:
+            self.root = safe_open.open_directory(start, (ORGANIZATIONS, organization_id))
+        finally:
+            os.close(start)
+        self.private = safe_open.open_directory(self.root, (PRIVATE,))
+        self.log = safe_open.open_directory(self.private, (LOG,))
+        self.stage = safe_open.open_directory(self.private, (STAGE,))
+        self.locks = safe_open.open_directory(self.private, (LOCKS,))
+        # ``applied`` is never replaced, so one descriptor stays good for the life of the process. This one is also
+        # the witness for lost pages: opened before the first change, as syncfs wants it.
+        self.applied = safe_open.open_file(self.private, APPLIED)
+
+    def read_applied(self) -> Mark | None:
+        """How far the tree follows the log; None where the mark is damaged."""
+        return marks.decode(os.pread(self.applied, marks.MARK_BYTES + 1, 0))
+
+    def read_checkpoint(self) -> Mark | None:
+        """How far the tree is durable; None where the mark is damaged or missing."""
+        try:
+            return marks.decode(safe_open.read_file(self.private, (CHECKPOINT,)))
+        except FileNotFoundError:
+            return None
+
+    def close(self) -> None:
+        """Close every descriptor."""
+        for descriptor in (self.applied, self.locks, self.stage, self.log, self.private, self.root):
+            os.close(descriptor)

@@ -1,0 +1,143 @@
+"""Making an organization's files: under another name, synced, then renamed into place."""
+
+import os
+import shutil
+from pathlib import Path
+
+from core import ids, safe_open
+from kb import registry
+from kb.registry import OwnLine
+from kb.store import layout, marks, reserve, steps
+from kb.store.filesystem import check_filesystem
+
+NEW_SUFFIX = ".new"
+
+
+class UnknownFormat(Exception):
+    """The data directory was written by another version of Brain. The message is for an administrator."""
+
+
+def check_format(data_dir: Path) -> None:
+    """Refuse a data directory with a layout that this version does not know. Raises UnknownFormat."""
+    directory = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
+    try:
+        found = safe_open.read_file(directory, (layout.FORMAT_FILE,)).decode("ascii", "replace").strip()
+    finally:
+        os.close(directory)
+    if found != layout.FORMAT:
+        raise UnknownFormat(
+            f"{data_dir} has the layout {found!r}; this version of Brain knows {layout.FORMAT!r} alone."
+        )
+
+
+def is_provisioned(data_dir: Path, organization_id: str) -> bool:
+    """Whether the organization has its files."""
+    return layout.locks_path(data_dir, organization_id).is_dir()
+
+
+def provision(data_dir: Path, organization_id: str) -> None:
+    """Give an organization its files, with an empty root folder. Does nothing where it has them.
+
+    Raises UnknownFormat, UnsuitableFilesystem, OSError.
+    """
+    safe_open.make_private_directory(data_dir)
+    data = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
+    try:
+        _write_format(data)
+        check_format(data_dir)
+        if is_provisioned(data_dir, organization_id):
+            return
+        check_filesystem(data_dir)
+        _make_missing(data, layout.ORGANIZATIONS)
+        organizations = safe_open.open_directory(data, (layout.ORGANIZATIONS,))
+        try:
+            _provision_below(organizations, organization_id)
+        finally:
+            os.close(organizations)
+        steps.sync_directory(data, "")
+    finally:
+        os.close(data)
+
+
+def _provision_below(organizations: int, organization_id: str) -> None:
+    name = organization_id + NEW_SUFFIX
+    if name in os.listdir(organizations):
+        # Left by a start that was cut off; nothing in it was ever used.
+        shutil.rmtree(name, dir_fd=organizations)
+    steps.make_directory(organizations, name, layout.ORGANIZATIONS)
+    root = safe_open.open_directory(organizations, (name,))
+    try:
+        _fill(root)
+        steps.sync_filesystem(root, name)
+    finally:
+        os.close(root)
+    steps.rename(organizations, name, organizations, organization_id, layout.ORGANIZATIONS)
+    steps.sync_directory(organizations, layout.ORGANIZATIONS)
+
+
+def _fill(root: int) -> None:
+    for name in (layout.CONTENT, layout.PRIVATE):
+        steps.make_directory(root, name, "")
+    content = safe_open.open_directory(root, (layout.CONTENT,))
+    root_line = OwnLine(lsn=0, id=ids.new_id(ids.FOLDER))
+    _write_file(content, registry.REGISTRY_NAME, registry.encode_snapshot(0, [root_line]))
+    os.close(content)
+
+    private = safe_open.open_directory(root, (layout.PRIVATE,))
+    try:
+        for name in (
+            layout.LOCKS,
+            layout.LOG,
+            layout.STAGE,
+            layout.OUTCOMES,
+            layout.CLAIMS,
+            layout.RESERVE,
+            layout.QUARANTINE,
+        ):
+            steps.make_directory(private, name, layout.PRIVATE)
+        _fill_locks_and_log(private)
+        outcomes = safe_open.open_directory(private, (layout.OUTCOMES,))
+        for shard in range(256):
+            steps.make_directory(outcomes, f"{shard:02x}", layout.OUTCOMES)
+        os.close(outcomes)
+        for name in (layout.APPLIED, layout.CHECKPOINT):
+            _write_file(private, name, marks.FIRST_MARK.encode())
+        reserve.fill(private)
+    finally:
+        os.close(private)
+
+
+def _fill_locks_and_log(private: int) -> None:
+    locks = safe_open.open_directory(private, (layout.LOCKS,))
+    for name in layout.LOCK_FILES:
+        _write_file(locks, name, b"")
+    os.close(locks)
+    log = safe_open.open_directory(private, (layout.LOG,))
+    _write_file(log, layout.segment_name(marks.FIRST_MARK.segment), b"")
+    os.close(log)
+
+
+def _write_format(data: int) -> None:
+    if layout.FORMAT_FILE in os.listdir(data):
+        return
+    name = layout.FORMAT_FILE + NEW_SUFFIX
+    descriptor = safe_open.open_file(data, name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        steps.write_at(descriptor, 0, f"{layout.FORMAT}\n".encode(), name)
+        steps.sync_file(descriptor, name)
+    finally:
+        os.close(descriptor)
+    steps.rename(data, name, data, layout.FORMAT_FILE, "")
+
+
+def _make_missing(directory: int, name: str) -> None:
+    if name not in os.listdir(directory):
+        steps.make_directory(directory, name, "")
+
+
+def _write_file(directory: int, name: str, data: bytes) -> None:
+    descriptor = steps.create(directory, name, name)
+    try:
+        steps.write_at(descriptor, 0, data, name)
+    finally:
+        os.close(descriptor)
