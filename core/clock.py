@@ -3,26 +3,26 @@
 Tests move the wall clock; nothing else in the code asks for the time.
 """
 
-import datetime
+import datetime as dt
 import time
 
-UTC = datetime.UTC
+UTC = dt.UTC
 
 
-def now() -> datetime.datetime:
+def now() -> dt.datetime:
     """The wall time, aware, in UTC."""
-    return datetime.datetime.now(UTC)
+    return dt.datetime.now(UTC)
 
 
-def timestamp(moment: datetime.datetime | None = None) -> str:
+def timestamp(moment: dt.datetime | None = None) -> str:
     """RFC 3339 in UTC with microseconds, such as ``2026-11-30T09:15:00.000000Z``: sorts as text."""
     moment = moment or now()
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def from_timestamp(text: str) -> datetime.datetime:
+def from_timestamp(text: str) -> dt.datetime:
     """The moment that ``timestamp`` wrote."""
-    return datetime.datetime.fromisoformat(text)
+    return dt.datetime.fromisoformat(text)
 
 
 def monotonic() -> float:

@@ -51,16 +51,16 @@ class _Held(threading.local):
 
 
 _held = _Held()
-_open_descriptors: set[int] = set()
+# Every lock with an open descriptor. The objects, not the numbers: a child soon opens other files under the numbers
+# that it closed, and giving back a lock that it inherited must not hit one of those.
+_open_locks: set["FileLock"] = set()
 
 
 def _forget_inherited() -> None:
-    # Closing does not release the parent's lock; LOCK_UN here would.
-    for descriptor in _open_descriptors:
-        os.close(descriptor)
-    _open_descriptors.clear()
+    for lock in _open_locks:
+        lock.close_inherited()
+    _open_locks.clear()
     _held.ranks = []
-    _held.heavy = 0
 
 
 os.register_at_fork(after_in_child=_forget_inherited)
@@ -86,25 +86,25 @@ class FileLock:
         descriptor = safe_open.open_file(
             self._directory, self._name, os.O_RDONLY | (os.O_CREAT if make else 0)
         )
-        _open_descriptors.add(descriptor)
+        self._descriptor = descriptor
+        _open_locks.add(self)
         try:
             _flock(descriptor, shared=self._shared, deadline=clock.monotonic() + wait_seconds)
         except BaseException:
-            _open_descriptors.discard(descriptor)
-            os.close(descriptor)
+            self._close()
             raise
-        self._descriptor = descriptor
         _held.ranks.append(self._rank)
         return self
 
+    @property
+    def inode(self) -> int:
+        """The inode of the lock file that is held."""
+        return os.fstat(self._descriptor).st_ino
+
     def release(self) -> None:
         """Give the lock back. In a forked child that inherited it there is nothing left to give back."""
-        if self._descriptor in _open_descriptors:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            _open_descriptors.discard(self._descriptor)
-            os.close(self._descriptor)
+        if self._close():
             _held.ranks.remove(self._rank)
-        self._descriptor = -1
 
     def keep(self) -> None:
         """Hold the lock until the process ends, outside the order: for ``alive`` alone."""
@@ -112,10 +112,22 @@ class FileLock:
 
     def drop_kept(self) -> None:
         """Give back a lock that ``keep`` took out of the order."""
-        if self._descriptor in _open_descriptors:
-            _open_descriptors.discard(self._descriptor)
-            os.close(self._descriptor)
+        self._close()
+
+    def close_inherited(self) -> None:
+        """For the fork hook alone. Closing does not release the parent's lock; LOCK_UN here would."""
+        os.close(self._descriptor)
         self._descriptor = -1
+
+    def _close(self) -> bool:
+        if self._descriptor == -1:
+            return False
+        # Unlocked first: a child forked by another thread at this moment then keeps nothing alive.
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        _open_locks.discard(self)
+        os.close(self._descriptor)
+        self._descriptor = -1
+        return True
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import re
 from core import limits
 from core.errors import InvalidArgument, LimitExceeded
 
+# The bytes of ASCII text that hold no control character but tab, LF and CR.
+_PLAIN = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _CONTROL_OR_BREAK = re.compile("[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -21,10 +23,14 @@ def clean_content(text: str, *, field: str = "content", max_bytes: int = limits.
     """
     if len(text) > max_bytes:
         raise LimitExceeded(field, limit=max_bytes, unit="bytes")
-    _refuse(text, field, _SURROGATE, "a lone surrogate")
-    if not text.isascii() and len(text.encode()) > max_bytes:
-        raise LimitExceeded(field, limit=max_bytes, unit="bytes")
-    _refuse(text, field, _CONTROL, "a control character")
+    if not text.isascii():
+        _refuse(text, field, _SURROGATE, "a lone surrogate")
+        if len(text.encode()) > max_bytes:
+            raise LimitExceeded(field, limit=max_bytes, unit="bytes")
+        _refuse(text, field, _CONTROL, "a control character")
+    elif text.encode("ascii").translate(None, _PLAIN):
+        # Several times quicker than the pattern, which then only has to find the place.
+        _refuse(text, field, _CONTROL, "a control character")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
@@ -105,6 +111,4 @@ def _refuse(text: str, field: str, pattern: re.Pattern[str], what: str) -> None:
     found = pattern.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1
-        raise InvalidArgument(
-            field, f"There is {what}.", line=line, code_point=f"U+{ord(found.group()):04X}"
-        )
+        raise InvalidArgument(field, f"There is {what}.", line=line, code_point=f"U+{ord(found.group()):04X}")

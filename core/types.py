@@ -40,6 +40,13 @@ class Capability(enum.StrEnum):
     WRITE = "write"
 
 
+class ConnectionKind(enum.StrEnum):
+    """Who holds a connection: an agent of one's own, or a workflow that Brain's operators run for many."""
+
+    EXTERNAL = "external"
+    MANAGED = "managed"
+
+
 class EntryType(enum.StrEnum):
     """The label of an entry. All types share storage, access, search, reading and updating."""
 
@@ -94,6 +101,9 @@ class FolderLocator:
 
     folder_id: str | None = None
     folder_path: str | None = None
+
+
+ROOT = FolderLocator()
 
 
 @dataclass(frozen=True, slots=True)
