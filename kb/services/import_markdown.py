@@ -14,12 +14,12 @@ from pathlib import Path
 from access import authorizer
 from access.authorizer import Sight
 from access.principals import Principal
-from access.services.inspect_access import has_grants
+from access.services.has_grants import has_grants
 from core import ids, limits, names, safe_open
 from core.errors import BrainError, LimitExceeded
 from core.types import FolderRef
 from kb.content import Content, prepare_content
-from kb.markdown import first_heading
+from kb.headings import first_heading
 from kb.registry import EntryLine
 from kb.services.create_entry import check_name_is_free, check_type
 from kb.services.create_folder import add_folder, add_missing_folders
