@@ -107,7 +107,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # People. Grants are judged by access.authorizer alone, so no backend of guardian's is asked.
 AUTH_USER_MODEL = "access.Identity"
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["access.sign_in.PeopleBackend"]
 ANONYMOUS_USER_NAME = None  # guardian would make a phantom identity
 GUARDIAN_MONKEY_PATCH_USER = False
 GUARDIAN_MONKEY_PATCH_GROUP = False
@@ -117,7 +117,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
         "OPTIONS": {"user_attributes": ("username", "name", "email")},
     },
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 8}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "/login/"
@@ -202,3 +202,4 @@ LOGGING = log.configuration(level="DEBUG" if DEBUG else "INFO")
 log.configure()
 
 UNKNOWN_VARIABLES = env.unknown()  # the start names them; a secret among them has ended it here
+env.drop_secrets()

@@ -64,6 +64,14 @@ class NameConflict(BrainError):
     http_status = 409
 
 
+class UsernameTaken(BrainError):
+    """A person or service account has this username already."""
+
+    code = "NAME_CONFLICT"
+    message = "A person or service account has this name already. Names are compared without case."
+    http_status = 409
+
+
 class InvalidArgument(BrainError):
     """An argument is malformed. ``field`` names it, ``problem`` says what is wrong in one sentence."""
 

@@ -1,0 +1,49 @@
+"""Changing the grants of one folder: the steps that every such change shares."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
+
+from access import authorizer
+from access.models import Folder, FolderGrant
+from access.principals import Principal
+from access.writer import writer_queue
+from core.errors import AccessVersionConflict
+from core.types import FolderRef, Role
+
+
+@contextmanager
+def changing(principal: Principal, folder: FolderRef, expected_acl_version: int | None) -> Iterator[Folder]:
+    """Hold the folder's grants for a change by an Owner: under ``writer``, in one database transaction.
+
+    Saves and the last check of a push stand in the same order, so none that was judged before a revocation lands
+    after it. The caller is judged again under the lock. ``expected_acl_version`` None is not compared (the shell).
+
+    Raises NotFound, Forbidden, AccessVersionConflict, StorageUnavailable.
+    """
+    authorizer.sight_of(principal).require(Role.OWNER, folder)
+    with writer_queue(principal.organization_id).hold(urgent=True), transaction.atomic():
+        authorizer.sight_of(principal).require(Role.OWNER, folder)
+        row, _ = Folder.objects.select_for_update().get_or_create(
+            id=folder.id, defaults={"organization_id": principal.organization_id}
+        )
+        if expected_acl_version is not None and expected_acl_version != row.acl_version:
+            raise AccessVersionConflict(current_acl_version=row.acl_version)
+        yield row
+
+
+def advance(row: Folder) -> int:
+    """Count one change of the folder's own grants; the new version."""
+    row.acl_version += 1
+    row.save(update_fields=["acl_version"])
+    return row.acl_version
+
+
+def direct_grant(row: Folder, identity_id: str) -> FolderGrant | None:
+    """The identity's own grant on the folder, leaving out what it inherits."""
+    return (
+        FolderGrant.objects.filter(content_object=row, user_id=identity_id)
+        .select_related("permission")
+        .first()
+    )

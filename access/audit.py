@@ -1,0 +1,111 @@
+"""Writing down what was done to anybody's access, and what was tried and refused.
+
+An event of something done stands in the same database transaction as the change. An event of a refused attempt
+stands alone: nothing changed. Its names are text, as they were at the time.
+"""
+
+import enum
+from types import TracebackType
+
+from access.models import AuditEvent, Connection, Identity
+from access.principals import Principal
+from core.errors import Forbidden, NotFound
+from core.types import FolderRef
+
+
+class AuditAction(enum.StrEnum):
+    """What an event is about."""
+
+    CREATE_ORGANIZATION = "create_organization"
+    CREATE_PERSON = "create_person"
+    CREATE_SERVICE_ACCOUNT = "create_service_account"
+    GRANT = "grant"
+    REVOKE = "revoke"
+    ISSUE_TOKEN = "issue_token"  # noqa: S105 - names a deed
+    REVOKE_TOKEN = "revoke_token"  # noqa: S105 - names a deed
+    DISABLE = "disable"
+    ENABLE = "enable"
+
+
+class Through(enum.StrEnum):
+    """What somebody acted through."""
+
+    SHELL = "shell"
+    SESSION = "session"
+    CONNECTION = "connection"
+
+
+def record(
+    principal: Principal,
+    action: AuditAction,
+    *,
+    subject: Identity | None = None,
+    folder: FolderRef | None = None,
+    token: Connection | None = None,
+    before: str = "",
+    after: str = "",
+    refusal: str = "",
+) -> None:
+    """Add one event. Call it in the transaction of the change that it tells of."""
+    AuditEvent.objects.create(
+        organization_id=principal.organization_id,
+        action=action,
+        refusal=refusal,
+        actor_id=principal.identity_id,
+        actor_kind=principal.kind,
+        actor_username=principal.username,
+        actor_name=principal.name,
+        through=_through(principal),
+        through_id=principal.connection.id if principal.connection else "",
+        through_name=principal.connection.name if principal.connection else "",
+        subject_id=subject.id if subject else "",
+        subject_username=subject.username if subject else "",
+        folder_id=folder.id if folder else "",
+        folder_path=folder.path if folder else "",
+        token_id=token.id if token else "",
+        token_name=token.name if token else "",
+        before=before,
+        after=after,
+    )
+
+
+class Attempt:
+    """A block that tries to change access. One that ends in Forbidden or NotFound is written down as refused."""
+
+    def __init__(
+        self,
+        principal: Principal,
+        action: AuditAction,
+        *,
+        identity_id: str = "",
+        folder: FolderRef | None = None,
+        token_id: str = "",
+    ) -> None:
+        self._principal = principal
+        self._action = action
+        self._identity_id = identity_id
+        self._folder = folder
+        self._token_id = token_id
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Forbidden | NotFound):
+            return
+        record(
+            self._principal,
+            self._action,
+            subject=Identity.objects.filter(id=self._identity_id).first(),
+            folder=self._folder,
+            token=Connection.objects.filter(id=self._token_id).first(),
+            refusal=error.code,
+        )
+
+
+def _through(principal: Principal) -> Through:
+    if principal.is_system:
+        return Through.SHELL
+    return Through.CONNECTION if principal.connection else Through.SESSION

@@ -1,0 +1,72 @@
+"""Taking away an identity's direct role on a folder."""
+
+from dataclasses import dataclass
+
+from access import acl, audit, authorizer
+from access.audit import AuditAction
+from access.models import FolderGrant, Identity
+from access.principals import Principal
+from core.errors import InvalidArgument
+from core.types import FolderRef, Role
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeOutcome:
+    """The folder's version after the call, the role taken away, and what other grants still give there."""
+
+    acl_version: int
+    removed_role: Role
+    remaining_role: Role | None
+
+
+def revoke_role(
+    principal: Principal, folder: FolderRef, identity_id: str, *, expected_acl_version: int | None = None
+) -> RevokeOutcome:
+    """Remove the identity's direct grant on the folder; what it inherits from above stays.
+
+    Works for a disabled identity too. Where there is no direct grant, the refusal names the folders above that give
+    the role, as far as the caller may read them.
+
+    Raises NotFound (folder or identity), Forbidden, AccessVersionConflict, InvalidArgument, StorageUnavailable.
+    """
+    with (
+        audit.Attempt(principal, AuditAction.REVOKE, identity_id=identity_id, folder=folder),
+        acl.changing(principal, folder, expected_acl_version) as row,
+    ):
+        identity = Identity.objects.find(principal.organization_id, identity_id)
+        grant = acl.direct_grant(row, identity.id)
+        if grant is None:
+            raise _nothing_direct(principal, folder, identity)
+        removed = grant.role
+        grant.delete()
+        remaining = authorizer.strongest(_grants_above(folder, identity), None, folder.lineage)
+        audit.record(
+            principal,
+            AuditAction.REVOKE,
+            subject=identity,
+            folder=folder,
+            before=removed.word,
+        )
+        return RevokeOutcome(acl.advance(row), removed, remaining)
+
+
+def _nothing_direct(principal: Principal, folder: FolderRef, identity: Identity) -> InvalidArgument:
+    above = _grants_above(folder, identity)
+    if not above:
+        return InvalidArgument("identity_id", "This identity has no role here to take away.")
+    sight = authorizer.sight_of(principal)
+    ancestors = [
+        FolderRef(folder.lineage[depth], folder.path_at(depth), folder.lineage[: depth + 1])
+        for depth in range(len(folder.lineage) - 1)
+    ]
+    granting = [ancestor.path for ancestor in ancestors if ancestor.id in above and sight.can_read(ancestor)]
+    return InvalidArgument(
+        "identity_id",
+        "This role is inherited from a folder above. Revoke it there.",
+        granting_folders=granting,
+    )
+
+
+def _grants_above(folder: FolderRef, identity: Identity) -> dict[str, Role]:
+    grants = FolderGrant.objects.filter(user=identity, content_object_id__in=folder.lineage[:-1])
+    return {grant.content_object_id: grant.role for grant in grants.select_related("permission")}
