@@ -41,9 +41,6 @@ class Mark:
         return body + _CRC.pack(zlib.crc32(body))
 
 
-FIRST_MARK = Mark(lsn=0, segment=1, offset=0, applying=0)
-
-
 def decode(data: bytes) -> Mark | None:
     """The mark in these bytes, or None where they are damaged."""
     if len(data) != MARK_BYTES or _CRC.unpack(data[36:])[0] != zlib.crc32(data[:36]):

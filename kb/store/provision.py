@@ -4,13 +4,17 @@ import os
 import shutil
 from pathlib import Path
 
-from core import ids, safe_open
+from core import clock, ids, safe_open
+from core.types import SYSTEM_ACTOR
 from kb import registry
 from kb.registry import OwnLine
-from kb.store import layout, marks, reserve, steps
+from kb.store import layout, record, reserve, steps
 from kb.store.filesystem import check_filesystem
+from kb.store.marks import Mark
+from kb.store.record import Cause, Put
 
 NEW_SUFFIX = ".new"
+FIRST_LSN = 1
 
 
 class UnknownFormat(Exception):
@@ -78,9 +82,14 @@ def _provision_below(organizations: int, organization_id: str) -> None:
 def _fill(root: int) -> None:
     for name in (layout.CONTENT, layout.PRIVATE):
         steps.make_directory(root, name, "")
+    # The root is made by the log's first record, so that the log alone tells the whole tree.
+    root_registry = registry.encode_snapshot(FIRST_LSN, [OwnLine(lsn=FIRST_LSN, id=ids.new_id(ids.FOLDER))])
+    cause = Cause("provision", clock.timestamp(), SYSTEM_ACTOR)
+    first_record = record.encode(
+        FIRST_LSN, cause, [Put((layout.CONTENT, registry.REGISTRY_NAME), root_registry)]
+    )
     content = safe_open.open_directory(root, (layout.CONTENT,))
-    root_line = OwnLine(lsn=0, id=ids.new_id(ids.FOLDER))
-    _write_file(content, registry.REGISTRY_NAME, registry.encode_snapshot(0, [root_line]))
+    _write_file(content, registry.REGISTRY_NAME, root_registry)
     os.close(content)
 
     private = safe_open.open_directory(root, (layout.PRIVATE,))
@@ -95,25 +104,26 @@ def _fill(root: int) -> None:
             layout.QUARANTINE,
         ):
             steps.make_directory(private, name, layout.PRIVATE)
-        _fill_locks_and_log(private)
+        _fill_locks_and_log(private, first_record)
         outcomes = safe_open.open_directory(private, (layout.OUTCOMES,))
         for shard in range(256):
             steps.make_directory(outcomes, f"{shard:02x}", layout.OUTCOMES)
         os.close(outcomes)
+        mark = Mark(lsn=FIRST_LSN, segment=FIRST_LSN, offset=len(first_record), applying=FIRST_LSN)
         for name in (layout.APPLIED, layout.CHECKPOINT):
-            _write_file(private, name, marks.FIRST_MARK.encode())
+            _write_file(private, name, mark.encode())
         reserve.fill(private)
     finally:
         os.close(private)
 
 
-def _fill_locks_and_log(private: int) -> None:
+def _fill_locks_and_log(private: int, first_record: bytes) -> None:
     locks = safe_open.open_directory(private, (layout.LOCKS,))
     for name in layout.LOCK_FILES:
         _write_file(locks, name, b"")
     os.close(locks)
     log = safe_open.open_directory(private, (layout.LOG,))
-    _write_file(log, layout.segment_name(marks.FIRST_MARK.segment), b"")
+    _write_file(log, layout.segment_name(FIRST_LSN), first_record)
     os.close(log)
 
 
