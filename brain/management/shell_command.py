@@ -1,0 +1,86 @@
+"""What the account commands share: they act as the system, and a refusal is one line and exit code 1.
+
+A secret is the only line on standard output, so that it can be piped; everything said about it goes to standard error.
+"""
+
+import sys
+from functools import cached_property
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from access.models import Identity
+from access.principals import Principal, system_principal
+from access.services.create_organization import the_organization
+from core.errors import BrainError
+from core.types import FolderLocator, FolderRef
+from kb.services.locate_folder import locate_folder
+
+
+class Refused(CommandError):
+    """What the person at the terminal is told when a command cannot do what they asked."""
+
+
+class ShellCommand(BaseCommand):
+    """A command that goes through the services like everybody, as the system."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        """Run the command; a ``BrainError`` becomes ``Refused``."""
+        try:
+            return super().execute(*args, **options)
+        except BrainError as error:
+            raise Refused(sentence_of(error)) from error
+
+    @cached_property
+    def system(self) -> Principal:
+        """Who acts. Raises Refused before ``provision``."""
+        organization = the_organization()
+        if organization is None:
+            raise Refused("There is no organization yet. Run `make run` or `manage.py provision` first.")
+        return system_principal(organization.id)
+
+    def identity(self, username: str) -> Identity:
+        """The person or service account of this name, in any case. Raises Refused."""
+        identity = Identity.objects.filter(
+            username=username.lower(), organization_id=self.system.organization_id
+        ).first()
+        if identity is None:
+            raise Refused(f"There is no person or service account named {username!r}.")
+        return identity
+
+    def folder(self, path: str) -> FolderRef:
+        """The folder of this path; the root is an empty path or ``/``. Raises Refused."""
+        path = "" if path == "/" else path
+        try:
+            return locate_folder(self.system, FolderLocator(folder_path=path))
+        except BrainError as error:
+            raise Refused(f"{shown(path)}: {sentence_of(error)}") from error
+
+    def say(self, sentence: str) -> None:
+        """Tell something beside the output proper."""
+        self.stderr.write(sentence, lambda text: text)
+
+
+def password_from_stdin() -> str:
+    """The first line of standard input. Raises Refused when there is none."""
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise Refused("There is no password on standard input.")
+    return password
+
+
+def shown(path: str) -> str:
+    """A folder's path as a person reads it."""
+    return path or "/"
+
+
+def sentence_of(error: BrainError) -> str:
+    """A refusal in one line for a terminal."""
+    details = error.details
+    if "problem" in details:
+        above = details.get("granting_folders")
+        where = f" ({', '.join(map(shown, above))})" if above else ""
+        return f"{details['field']}: {details['problem']}{where}"
+    if "limit" in details:
+        return f"{details['field']}: More than {details['limit']:,} {details['unit']}."
+    return error.message
