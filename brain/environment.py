@@ -1,4 +1,4 @@
-"""Reading settings from environment variables, secrets once and then gone from the environment.
+"""Reading settings from environment variables, and taking the secrets out of the environment after it.
 
 A variable that Brain does not know is a mistake somebody should hear of, and a secret that has nowhere to go is one
 that must stop the start: it was meant for something.
@@ -24,6 +24,7 @@ class Environment:
     def __init__(self, variables: MutableMapping[str, str]) -> None:
         self._variables = variables
         self._asked: set[str] = set()
+        self._secrets: set[str] = set()
 
     def text(self, name: str, default: str) -> str:
         """The variable without surrounding blanks; an empty one counts as absent."""
@@ -51,10 +52,10 @@ class Environment:
         return int(value)
 
     def secret(self, name: str) -> str | None:
-        """The secret in the variable, or in the file that ``<name>_FILE`` names. Gone from the environment after it."""
-        self._asked |= {name, f"{name}_FILE"}
-        given = self._variables.pop(name, "").strip()
-        file = self._variables.pop(f"{name}_FILE", "").strip()
+        """The secret in the variable, or in the file that ``<name>_FILE`` names."""
+        self._secrets |= {name, f"{name}_FILE"}
+        given = self._variables.get(name, "").strip()
+        file = self._variables.get(f"{name}_FILE", "").strip()
         if given and file:
             raise ImproperlyConfigured(f"Give {name} or {name}_FILE, not both.")
         if not file:
@@ -80,6 +81,14 @@ class Environment:
                     f"{name} holds a secret, but {_destination(name, self._variables)}"
                 )
         return unknown
+
+    def drop_secrets(self) -> None:
+        """Take every secret that was read out of the environment: no child process and no crash report gets it.
+
+        Last of all, so that a start which fails before fails the same way when it is tried again.
+        """
+        for name in self._secrets:
+            self._variables.pop(name, None)
 
 
 def _destination(name: str, variables: Mapping[str, str]) -> str:

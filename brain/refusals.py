@@ -49,7 +49,7 @@ def answer_to_bug(request: HttpRequest, bug: BaseException | None) -> HttpRespon
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's 400: a host name that is not ours, a malformed form. Without a page: the request is not to be trusted."""
+    """Django's 400: a host name that is not ours, a malformed form. No page: nothing of the request is trusted."""
     return HttpResponse("Bad request.", status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
 
 

@@ -67,11 +67,11 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "brain.middleware.RequestEvents",
-    "brain.middleware.BodyLimits",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "brain.middleware.NothingIsCached",
     "csp.middleware.CSPMiddleware",
+    "brain.middleware.BodyLimits",  # before anything that could read a body; those above only add headers
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

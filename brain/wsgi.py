@@ -1,8 +1,12 @@
 """What the server calls: `gunicorn --config python:brain.gunicorn_config brain.wsgi`."""
 
+import importlib
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "brain.settings")
 application = get_wsgi_application()
+# Every page's module now, once for all workers, and not at somebody's first request.
+importlib.import_module(settings.ROOT_URLCONF)

@@ -78,7 +78,7 @@ def configuration(*, level: str = "INFO") -> dict[str, Any]:
         "formatters": {
             "json": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "foreign_pre_chain": [*_FIRST, structlog.stdlib.ExtraAdder()],
+                "foreign_pre_chain": _FIRST,
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                     describe_exception,
@@ -90,9 +90,9 @@ def configuration(*, level: str = "INFO") -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"level": level, "handlers": ["stderr"]},
         "loggers": {
-            # Django's own handlers, its line a refused page (it quotes the path) and its development server's.
+            # Django's own handlers, and its line for every refused page: it quotes the address.
             "django": {"handlers": [], "propagate": True},
-            "django.request": {"level": "ERROR"},
+            "django.request": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "propagate": True},
             "mcp": {"level": "WARNING"},
             "mcp_server": {"level": "WARNING"},

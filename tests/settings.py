@@ -18,6 +18,6 @@ from brain.settings import *  # noqa: E402, F403
 from brain.settings import DATA_DIR, DATABASES, STORAGES  # noqa: E402
 
 # A file, as in production: health, server processes and locks need one.
-DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # type: ignore[assignment]
+DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["tests.hashers.QuickArgon2"]
