@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -25,7 +26,7 @@ def first_heading(content: str) -> str | None:
         if len(content) > length:
             beginning = beginning[: beginning.rfind("\n") + 1]
         tokens = _blocks().parse(beginning)
-        for heading, inline in zip(tokens, tokens[1:], strict=False):
+        for heading, inline in pairwise(tokens):
             if heading.type == "heading_open" and heading.level == 0:
                 text = plain_text(_with_children(inline))
                 if text:

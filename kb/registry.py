@@ -111,6 +111,42 @@ def decode_lines(data: bytes) -> list[SnapshotLine | Line]:
     return [_decode(line) for line in data.split(b"\n")[:-1]]
 
 
+class LiveLines:
+    """The lines of a registry that count: the last one of each id. A tombstone ends its entry."""
+
+    def __init__(self) -> None:
+        self.own: OwnLine | None = None
+        self.children: dict[str, FolderLine] = {}
+        self.entries: dict[str, EntryLine] = {}
+        self.tombstones: dict[str, TombstoneLine] = {}
+
+    def take(self, line: SnapshotLine | Line) -> None:
+        """Let a line count."""
+        match line:
+            case OwnLine():
+                self.own = line
+            case FolderLine():
+                self.children[line.id] = line
+            case EntryLine():
+                self.entries[line.id] = line
+            case TombstoneLine():
+                self.entries.pop(line.entry_id, None)
+                self.tombstones[line.id] = line
+
+    def all_lines(self) -> list[Line]:
+        """The lines that a registry written anew has. The folder's own line must be among them."""
+        assert self.own is not None
+        return [self.own, *self.children.values(), *self.entries.values(), *self.tombstones.values()]
+
+
+def live(lines: Iterable[SnapshotLine | Line]) -> LiveLines:
+    """What counts of these lines, which stand in the order of the file."""
+    counting = LiveLines()
+    for line in lines:
+        counting.take(line)
+    return counting
+
+
 def _encode(line: SnapshotLine | Line) -> bytes:
     body = _encoder.encode(line)
     return b"%08x " % zlib.crc32(body) + body + b"\n"

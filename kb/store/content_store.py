@@ -200,15 +200,24 @@ class ContentStore:
 
         Raises StorageUnavailable.
         """
+        with self.still() as applied:
+            with self._index_lock:
+                self._index.refresh(applied)
+            yield View(self.layout, self._index)
+
+    @contextmanager
+    def still(self) -> Iterator[Mark]:
+        """Hold the tree still and tell how far it follows the log, without decoding anything: for checks and copies.
+
+        Raises StorageUnavailable.
+        """
         self._start()
         for _ in range(RECOVERY_TRIES):
             with self._faults_refused():
                 with locks.hold_content(self.layout.locks, shared=True, wait_seconds=CONTENT_WAIT_SECONDS):
                     applied = self.layout.read_applied()
                     if applied is not None and applied.is_whole:
-                        with self._index_lock:
-                            self._index.refresh(applied)
-                        yield View(self.layout, self._index)
+                        yield applied
                         return
                 # The writer died on the way: finish its record, then look again.
                 with self._queue.hold():
@@ -310,8 +319,8 @@ class ContentStore:
             with self._index_lock:
                 self._index.refresh(applied)
             known = self._index.registries[folder_id]
-            lines = known.live_lines()
-            if known.lines <= 2 * len(lines) + COMPACT_SLACK_LINES:
+            lines = known.all_lines()
+            if known.line_count <= 2 * len(lines) + COMPACT_SLACK_LINES:
                 continue
             path = (CONTENT, *_components(known.folder), registry.REGISTRY_NAME)
             data = registry.encode_snapshot(applied.lsn + 1, lines)

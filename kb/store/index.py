@@ -12,7 +12,7 @@ from core import names, safe_open
 from core.log import get_logger
 from core.types import FolderRef
 from kb import registry
-from kb.registry import EntryLine, FolderLine, Line, OwnLine, SnapshotLine, TombstoneLine
+from kb.registry import EntryLine, FolderLine, Line, LiveLines, OwnLine, SnapshotLine, TombstoneLine
 from kb.store.faults import MediaFault
 from kb.store.layout import CONTENT, Layout
 from kb.store.marks import Mark
@@ -21,22 +21,20 @@ from kb.store.segments import Segments
 log = get_logger(__name__)
 
 
-class FolderRegistry:
+class FolderRegistry(LiveLines):
     """One folder's decoded registry: what stands in it, by id and by folded name.
 
     ``entry_names`` and ``child_names`` are sorted. They hold folded names, a child folder's with ``/`` behind it:
-    so the two merged are in path order, the order of the whole paths below this folder.
+    so the two merged are in path order, the order of the whole paths below this folder. ``key`` and ``size`` are
+    those of the file as it was decoded, ``line_count`` the lines in it.
     """
 
     def __init__(self, folder: FolderRef, key: bytes) -> None:
+        super().__init__()
         self.folder = folder
         self.key = key
         self.size = 0
-        self.lines = 0
-        self.own: OwnLine | None = None
-        self.entries: dict[str, EntryLine] = {}
-        self.children: dict[str, FolderLine] = {}
-        self.tombstones: dict[str, TombstoneLine] = {}
+        self.line_count = 0
         self.entry_names: list[str] = []
         self.child_names: list[str] = []
         self._entry_ids: dict[str, str] = {}
@@ -58,42 +56,31 @@ class FolderRegistry:
         deletion_id = self._reserved.get(names.fold(name))
         return self.tombstones[deletion_id] if deletion_id else None
 
-    def live_lines(self) -> list[Line]:
-        """The lines that a registry written anew would have."""
-        assert self.own is not None
-        return [self.own, *self.children.values(), *self.entries.values(), *self.tombstones.values()]
-
     def take(self, line: SnapshotLine | Line) -> None:
-        """Let a line count: the last one of an id wins."""
+        """Let a line count, and keep the names in step."""
+        self.line_count += 1
         match line:
-            case SnapshotLine():
-                return
-            case OwnLine():
-                self.own = line
-            case FolderLine():
-                if line.id not in self.children:
-                    self._child_ids[names.fold(line.name)] = line.id
-                    bisect.insort(self.child_names, names.fold(line.name) + "/")
-                self.children[line.id] = line
-            case EntryLine():
-                if line.id not in self.entries:
-                    self._entry_ids[names.fold(line.name)] = line.id
-                    bisect.insort(self.entry_names, names.fold(line.name))
-                self.entries[line.id] = line
+            case FolderLine() if line.id not in self.children:
+                folded = names.fold(line.name)
+                self._child_ids[folded] = line.id
+                bisect.insort(self.child_names, folded + "/")
+            case EntryLine() if line.id not in self.entries:
+                folded = names.fold(line.name)
+                self._entry_ids[folded] = line.id
+                bisect.insort(self.entry_names, folded)
             case TombstoneLine():
-                self._take_tombstone(line)
-        self.lines += 1
+                self._bury(line)
+        super().take(line)
 
-    def _take_tombstone(self, line: TombstoneLine) -> None:
-        if self.entries.pop(line.entry_id, None) is not None:
-            folded = names.fold(line.name)
+    def _bury(self, line: TombstoneLine) -> None:
+        folded = names.fold(line.name)
+        if line.entry_id in self.entries:
             del self._entry_ids[folded]
             del self.entry_names[bisect.bisect_left(self.entry_names, folded)]
-        self.tombstones[line.id] = line
         if line.reserved:
-            self._reserved[names.fold(line.name)] = line.id
-        elif self._reserved.get(names.fold(line.name)) == line.id:
-            del self._reserved[names.fold(line.name)]
+            self._reserved[folded] = line.id
+        elif self._reserved.get(folded) == line.id:
+            del self._reserved[folded]
 
 
 class Index:

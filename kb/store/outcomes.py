@@ -9,6 +9,10 @@ from kb.store.faults import MediaFault
 from kb.store.layout import OUTCOMES, PRIVATE, Layout
 
 
+class DamagedOutcome(Exception):
+    """These bytes are no outcome."""
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """A stored outcome. ``folder_id`` and ``role`` are what a caller needs now to be told ``result`` again."""
 
@@ -32,6 +36,14 @@ def encode(outcome: Outcome) -> bytes:
     return msgspec.json.encode(outcome)
 
 
+def decode(data: bytes) -> Outcome:
+    """The outcome in a file's bytes. Raises DamagedOutcome."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise DamagedOutcome from error
+
+
 def read(layout: Layout, key: str, *, days: int) -> Outcome | None:
     """The outcome of the request ``key``, unless there is none or it is older than ``days``. Raises MediaFault."""
     try:
@@ -39,8 +51,8 @@ def read(layout: Layout, key: str, *, days: int) -> Outcome | None:
     except FileNotFoundError:
         return None
     try:
-        outcome = _decoder.decode(data)
-    except msgspec.MsgspecError as error:
+        outcome = decode(data)
+    except DamagedOutcome as error:
         raise MediaFault("a stored outcome is damaged") from error
     age = clock.now() - clock.from_timestamp(outcome.time)
     return outcome if age.days < days else None

@@ -124,6 +124,7 @@ class RecordHead:
     lsn: int
     cause: Cause
     paths: tuple[tuple[str, ...], ...]
+    segment: int
     end: int
 
 
@@ -193,10 +194,10 @@ def head_lengths(prefix: bytes) -> tuple[int, int, int]:
     return length, lsn, header_length
 
 
-def decode_head(lsn: int, header_data: bytes, *, end: int) -> RecordHead:
+def decode_head(lsn: int, header_data: bytes, *, segment: int, end: int) -> RecordHead:
     """The head of a record that is known to be whole, such as one at or below ``applied``."""
     header = _decode_header(header_data)
-    return RecordHead(lsn, header.cause, tuple(place.path for place in header.operations), end)
+    return RecordHead(lsn, header.cause, tuple(place.path for place in header.operations), segment, end)
 
 
 def check_path(operation: Operation) -> None:

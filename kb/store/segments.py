@@ -97,9 +97,13 @@ class Segments:
 
     def read_bytes(self, place: RecordPlace) -> bytes:
         """The bytes of the record at a place."""
-        descriptor = self._open_for_reading(place.segment)
+        return self.read_range(place.segment, place.start, place.end)
+
+    def read_range(self, segment: int, start: int, end: int) -> bytes:
+        """The bytes of a segment between two offsets."""
+        descriptor = self._open_for_reading(segment)
         try:
-            return os.pread(descriptor, place.end - place.start, place.start)
+            return os.pread(descriptor, end - start, start)
         finally:
             os.close(descriptor)
 
@@ -188,6 +192,6 @@ def _read_head(descriptor: int, offset: int, segment: int) -> RecordHead:
             raise DamagedRecord("the log ends inside a record")
         length, lsn, header_length = records.head_lengths(prefix)
         header = os.pread(descriptor, header_length, offset + records.PREFIX_BYTES)
-        return records.decode_head(lsn, header, end=offset + length)
+        return records.decode_head(lsn, header, segment=segment, end=offset + length)
     except DamagedRecord as error:
         raise MediaFault(str(error), segment=segment) from error

@@ -1,0 +1,188 @@
+"""Comparing an organization's files, registries and log with each other, while people go on working.
+
+Each folder is looked at under one hold of the content lock, together with what the log says at that moment; between
+two folders others may save.
+"""
+
+import os
+from dataclasses import dataclass, field
+
+from core import ids, safe_open
+from kb import registry
+from kb.registry import EntryLine
+from kb.store import faults, fold, outcomes, reserve
+from kb.store.content_store import ContentStore
+from kb.store.layout import CONTENT, OUTCOMES, PRIVATE, RESERVE, Layout
+from kb.store.marks import Mark
+
+Components = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Something that is not as it should be. ``place`` is a path below the organization's directory."""
+
+    place: str
+    what: str
+
+
+@dataclass(slots=True)
+class CheckReport:
+    """What a check found. ``notes`` are facts that nothing is wrong with."""
+
+    disagreements: list[Disagreement] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    folder_ids: set[str] = field(default_factory=set)
+    folders: int = 0
+    entries: int = 0
+    content_bytes: int = 0
+    records: int = 0
+    first_record: int = 0
+
+    def add(self, place: str, what: str) -> None:
+        """Note one disagreement."""
+        self.disagreements.append(Disagreement(place, what))
+
+
+def check(store: ContentStore) -> CheckReport:
+    """Compare everything. Changes nothing. Raises StorageUnavailable where no whole state can be reached."""
+    report = CheckReport()
+    layout = store.layout
+    if faults.is_marked(layout):
+        report.add(
+            f"{PRIVATE}/fault", "a media fault was found here: writes are refused until it is repaired"
+        )
+    _check_marks(layout, report)
+    with store.still() as applied:
+        start = applied
+    account = fold.fold_log(layout, up_to=start.lsn)
+    _check_log(account, start, report)
+    pending: list[Components] = [()]
+    while pending:
+        components = pending.pop()
+        with store.still() as applied:
+            fold.follow(layout, account, start, applied)
+            start = applied
+            pending.extend(FolderCheck(layout, account, report).check(components))
+    _check_outcomes(layout, report)
+    _note_reserve(layout, report)
+    report.records, report.first_record = account.records, account.first_lsn
+    return report
+
+
+class FolderCheck:
+    """The comparison of one folder with its registry and the log."""
+
+    def __init__(self, layout: Layout, account: fold.Fold, report: CheckReport) -> None:
+        self._layout = layout
+        self._account = account
+        self._report = report
+
+    def check(self, components: Components) -> list[Components]:
+        """Compare the folder; returns the child folders that its registry names."""
+        place = "/".join((CONTENT, *components))
+        self._report.folders += 1
+        try:
+            directory = safe_open.open_directory(self._layout.root, (CONTENT, *components))
+        except OSError:
+            self._report.add(place, "the folder is missing")
+            return []
+        try:
+            return self._check_open(directory, place, components)
+        finally:
+            os.close(directory)
+
+    def _check_open(self, directory: int, place: str, components: Components) -> list[Components]:
+        try:
+            data = safe_open.read_file(directory, (registry.REGISTRY_NAME,))
+            lines = registry.decode_lines(data)
+        except OSError:
+            self._report.add(f"{place}/{registry.REGISTRY_NAME}", "the registry is missing")
+            return []
+        except registry.DamagedRegistry as error:
+            self._report.add(f"{place}/{registry.REGISTRY_NAME}", f"the registry is damaged: {error}")
+            return []
+        known = self._account.files.get(fold.registry_path(components))
+        if known is not None and not known.matches(data):
+            self._report.add(f"{place}/{registry.REGISTRY_NAME}", "the registry is not what the log says")
+        live = registry.live(lines)
+        if live.own is None:
+            self._report.add(f"{place}/{registry.REGISTRY_NAME}", "the registry does not name its folder")
+        else:
+            self._report.folder_ids.add(live.own.id)
+        self._check_names(directory, place, live)
+        for entry in live.entries.values():
+            self._check_entry(directory, place, entry)
+        return [(*components, child.name) for child in live.children.values()]
+
+    def _check_names(self, directory: int, place: str, live: registry.LiveLines) -> None:
+        expected = {entry.name for entry in live.entries.values()}
+        folders = {child.name for child in live.children.values()}
+        for name in sorted(set(os.listdir(directory)) - expected - folders - {registry.REGISTRY_NAME}):
+            self._report.add(f"{place}/{name}", "this is in no registry")
+
+    def _check_entry(self, directory: int, place: str, entry: EntryLine) -> None:
+        self._report.entries += 1
+        try:
+            data = safe_open.read_file(directory, (entry.name,))
+        except OSError:
+            self._report.add(f"{place}/{entry.name}", "the entry's file is missing or no regular file")
+            return
+        self._report.content_bytes += len(data)
+        if ids.sha256_hex(data) != entry.content_hash:
+            self._report.add(f"{place}/{entry.name}", "the file is not what its registry says")
+
+
+def _check_marks(layout: Layout, report: CheckReport) -> None:
+    applied, durable = layout.read_applied(), layout.read_checkpoint()
+    if applied is None:
+        report.add(f"{PRIVATE}/applied", "the mark is damaged; the next start replays from the checkpoint")
+    if durable is None:
+        report.add(f"{PRIVATE}/checkpoint", "the mark is damaged")
+    if applied and durable and durable.lsn > applied.lsn:
+        report.add(f"{PRIVATE}/checkpoint", "the checkpoint is ahead of what was applied")
+
+
+def _check_log(account: fold.Fold, applied: Mark, report: CheckReport) -> None:
+    for damage in account.damages:
+        report.add(f"{PRIVATE}/log/{damage.segment:020d}.log", f"at byte {damage.offset}: {damage.what}")
+    if account.last_lsn < applied.lsn:
+        report.add(f"{PRIVATE}/log", f"the log ends at {account.last_lsn}, record {applied.lsn} was applied")
+    if account.first_lsn > 1:
+        report.notes.append(f"History begins with record {account.first_lsn}; older ones were let go.")
+
+
+def _check_outcomes(layout: Layout, report: CheckReport) -> None:
+    top = safe_open.open_directory(layout.private, (OUTCOMES,))
+    try:
+        for shard in sorted(os.listdir(top)):
+            directory = safe_open.open_directory(top, (shard,))
+            try:
+                for name in os.listdir(directory):
+                    _check_outcome(directory, f"{PRIVATE}/{OUTCOMES}/{shard}", name, report)
+            finally:
+                os.close(directory)
+    finally:
+        os.close(top)
+
+
+def _check_outcome(directory: int, place: str, name: str, report: CheckReport) -> None:
+    try:
+        outcomes.decode(safe_open.read_file(directory, (name,)))
+    except FileNotFoundError:
+        # Swept in this moment.
+        return
+    except (OSError, outcomes.DamagedOutcome):
+        report.add(f"{place}/{name}", "this is no outcome of a request")
+
+
+def _note_reserve(layout: Layout, report: CheckReport) -> None:
+    directory = safe_open.open_directory(layout.private, (RESERVE,))
+    try:
+        missing = reserve.FILES - len(os.listdir(directory))
+    finally:
+        os.close(directory)
+    if missing:
+        report.notes.append(
+            f"{missing} of {reserve.FILES} reserve files were given up; a checkpoint makes them again."
+        )
