@@ -7,12 +7,11 @@ from itertools import pairwise
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from kb.markdown import parser
+from kb.markdown import parser, without_mark
 
 # Where a first heading is looked for: in ever longer beginnings, since nearly all stand in the first.
 _BEGINNINGS = (2_048, 32_768, 524_288)
 _BLANKS = re.compile(r"[ \t\n]+")
-_BYTE_ORDER_MARK = "\ufeff"
 
 
 def first_heading(content: str) -> str | None:
@@ -20,7 +19,7 @@ def first_heading(content: str) -> str | None:
 
     Looks no further than half a million characters.
     """
-    content = content.removeprefix(_BYTE_ORDER_MARK)
+    content = without_mark(content)
     for length in _BEGINNINGS:
         beginning = content[:length]
         if len(content) > length:

@@ -100,7 +100,7 @@ def _collect(source: Path, report: ImportReport, *, rename: bool) -> Iterator[Im
         if files > limits.IMPORT_MAX_FILES:
             raise LimitExceeded("source", limit=limits.IMPORT_MAX_FILES, unit="files")
         path = taken.path_of(parts)
-        content = _read(source, parts, report)
+        content = None if path is None else _read(source, parts, report)
         if path is None or content is None:
             continue
         report.size_bytes += content.size_bytes
