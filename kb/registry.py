@@ -7,7 +7,7 @@ only grow; callers never see them.
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -109,6 +109,15 @@ def decode_lines(data: bytes) -> list[SnapshotLine | Line]:
     if data and not data.endswith(b"\n"):
         raise DamagedRegistry("the last line is not complete")
     return [_decode(line) for line in data.split(b"\n")[:-1]]
+
+
+def readable_lines(data: bytes) -> Iterator[SnapshotLine | Line]:
+    """The lines that can still be read in a damaged registry: for repair alone."""
+    for line in data.split(b"\n"):
+        try:
+            yield _decode(line)
+        except DamagedRegistry:
+            continue
 
 
 class LiveLines:

@@ -25,7 +25,8 @@ title: warm
 ---
 # One { #one }
 
-[a](b.md) https://xn--bcher-kva.example <https://bücher.example> ![i](https://x.example/i.png) <img src="x" alt="&amp;"> $a$ [^1]
+[a](b.md) https://xn--bcher-kva.example <https://bücher.example> ![i](https://x.example/i.png) $a$ [^1]
+<img src="x" alt="&amp;">
 
 [^1]: note
 

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString, mark_safe  # noqa: TID251 - here and nowhere else
 
 from core import clock, limits
 from kb.markup import Heading, Markup
@@ -21,6 +21,8 @@ FAILURES_MAX = 1_000
 
 Key = tuple[str, str]
 
+_NOTHING = SafeString()
+
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
@@ -30,9 +32,9 @@ class Rendered:
     shows the source and says so.
     """
 
-    front_matter: SafeString = SafeString()
-    opening: SafeString = SafeString()
-    body: SafeString = SafeString()
+    front_matter: SafeString = _NOTHING
+    opening: SafeString = _NOTHING
+    body: SafeString = _NOTHING
     headings: tuple[Heading, ...] = ()
     too_large: bool = False
     failed: bool = False
@@ -53,7 +55,7 @@ class _Cache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Key, Rendered] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[Rendered, int]] = OrderedDict()
         self._bytes = 0
         self._failures: OrderedDict[Key, float] = OrderedDict()
 
@@ -62,7 +64,7 @@ class _Cache:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                return self._kept[key]
+                return self._kept[key][0]
             if clock.monotonic() < self._failures.get(key, 0):
                 return Rendered(failed=True)
         return None
@@ -76,11 +78,11 @@ class _Cache:
                 if len(self._failures) > FAILURES_MAX:
                     self._failures.popitem(last=False)
             elif key not in self._kept:
-                self._kept[key] = rendered
+                self._kept[key] = (rendered, rendered.size_bytes)
                 self._bytes += rendered.size_bytes
                 while self._bytes > CACHE_MAX_BYTES:
-                    _, forgotten = self._kept.popitem(last=False)
-                    self._bytes -= forgotten.size_bytes
+                    _, (_, size) = self._kept.popitem(last=False)
+                    self._bytes -= size
 
     def clear(self) -> None:
         """Forget everything."""
@@ -115,8 +117,8 @@ def render(content: str, content_hash: str, *, folder_path: str) -> Rendered:
 
 def _safe(markup: Markup) -> Rendered:
     return Rendered(
-        front_matter=mark_safe(markup.front_matter),  # noqa: S308, TID251 - nh3's, of markup._cleaner
-        opening=mark_safe(markup.opening),  # noqa: S308, TID251
-        body=mark_safe(markup.body),  # noqa: S308, TID251
+        front_matter=mark_safe(markup.front_matter),  # noqa: S308 - nh3's, of markup._cleaner
+        opening=mark_safe(markup.opening),  # noqa: S308
+        body=mark_safe(markup.body),  # noqa: S308
         headings=tuple(markup.headings),
     )

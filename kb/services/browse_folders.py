@@ -28,14 +28,26 @@ def browse_folders(
     with store_of(principal.organization_id).snapshot() as view:
         visible = VisibleFolders(view, authorizer.sight_of(principal))
         start = find_visible_folder(view, visible, folder)
-        query = ["folders", start.folder.id, recursive]
-        paging = Paging(principal, query, limit=limit, cursor=cursor)
-        walk = visible.below if recursive else visible.children
-        return paging.cut(
-            walk(start, paging.after),
-            place=lambda row: place_of_folder(row.folder),
-            shape=lambda row: shown(visible, row),
-        )
+        return page_of_folders(principal, visible, start, recursive=recursive, limit=limit, cursor=cursor)
+
+
+def page_of_folders(
+    principal: Principal,
+    visible: VisibleFolders,
+    start: FolderRegistry,
+    *,
+    recursive: bool,
+    limit: int,
+    cursor: str | None,
+) -> Page[FolderView]:
+    """One page of the folders below ``start``. Raises InvalidArgument (``limit``, ``cursor``)."""
+    paging = Paging(principal, ["folders", start.folder.id, recursive], limit=limit, cursor=cursor)
+    walk = visible.below if recursive else visible.children
+    return paging.cut(
+        walk(start, paging.after),
+        place=lambda row: place_of_folder(row.folder),
+        shape=lambda row: shown(visible, row),
+    )
 
 
 def shown(visible: VisibleFolders, folder: FolderRegistry) -> FolderView:

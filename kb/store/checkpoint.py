@@ -41,7 +41,7 @@ def _make_checkpoint(layout: Layout) -> Mark | None:
     if applied is None or previous is None or not applied.is_whole or applied.lsn <= previous.lsn:
         return None
     _sync_changes(layout, previous, applied)
-    _write(layout, applied)
+    write_checkpoint(layout, applied)
     try:
         reserve.fill(layout.private)
     except OSError:
@@ -86,7 +86,8 @@ def _sync_path(layout: Layout, path: tuple[str, ...]) -> None:
         os.close(descriptor)
 
 
-def _write(layout: Layout, mark: Mark) -> None:
+def write_checkpoint(layout: Layout, mark: Mark) -> None:
+    """Move the checkpoint to ``mark``. Everything up to it must be durable already. Raises OSError."""
     name = CHECKPOINT + NEW_SUFFIX
     try:
         descriptor = steps.create(layout.private, name, PRIVATE)

@@ -3,6 +3,7 @@
 It marks the organization, keeps a copy of the damaged segment, refuses writes and guesses nothing.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -51,7 +52,7 @@ def mark(layout: Layout, fault: MediaFault) -> None:
         steps.sync_file(descriptor, FAULT)
         steps.sync_directory(layout.private, PRIVATE)
         if fault.segment is not None:
-            _copy_segment(layout, fault.segment)
+            keep_segment(layout, fault.segment)
     except OSError as error:
         log.error(
             "the fault could not be kept whole", problem=errno.errorcode.get(error.errno or 0, "unknown")
@@ -60,7 +61,15 @@ def mark(layout: Layout, fault: MediaFault) -> None:
         os.close(descriptor)
 
 
-def _copy_segment(layout: Layout, segment: int) -> None:
+def clear(layout: Layout) -> None:
+    """Take the marker away: writes are accepted again."""
+    with contextlib.suppress(FileNotFoundError):
+        steps.unlink(layout.private, FAULT, PRIVATE)
+    steps.sync_directory(layout.private, PRIVATE)
+
+
+def keep_segment(layout: Layout, segment: int) -> None:
+    """Copy a segment to ``quarantine/``: it may be all that is left of something. Raises OSError."""
     quarantine = safe_open.open_directory(layout.private, (QUARANTINE,))
     try:
         source = safe_open.open_file(layout.log, segment_name(segment))

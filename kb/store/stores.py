@@ -27,10 +27,15 @@ def store_of(organization_id: str) -> ContentStore:
         with _opening:
             store = _stores.get(organization_id)
             if store is None:
-                provision.check_format(settings.DATA_DIR)
-                layout = Layout(settings.DATA_DIR, organization_id)
+                layout = open_layout(organization_id)
                 store = _stores[organization_id] = ContentStore(layout, writer_queue(organization_id))
     return store
+
+
+def open_layout(organization_id: str) -> Layout:
+    """An organization's open directories, without a store on them. Raises UnknownFormat, FileNotFoundError."""
+    provision.check_format(settings.DATA_DIR)
+    return Layout(settings.DATA_DIR, organization_id)
 
 
 def close_all() -> None:

@@ -4,18 +4,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from access.models import Organization
-from access.principals import system_principal
-from core.errors import BrainError
+from brain.management.shell_command import Refused, ShellCommand
 from core.types import EntryType
 from kb.services.import_markdown import ImportReport, import_markdown
 
 LISTED_MAX = 1_000
 
 
-class Command(BaseCommand):
+class Command(ShellCommand):
     """``import_markdown DIR --into PATH``: all of the tree or nothing of it."""
 
     help = "Import every .md file below DIR. Any file that does not fit means that nothing is imported."
@@ -26,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--into", metavar="PATH", required=True, help="target folder; / is the root")
         parser.add_argument("--type", choices=list(EntryType), default=EntryType.NOTE.value)
         parser.add_argument("--dry-run", action="store_true", help="say what would happen, change nothing")
-        parser.add_argument("--rename", action="store_true", help="give fitting names to those that do not fit")
+        parser.add_argument("--rename", action="store_true", help="give fitting names to what does not fit")
         parser.add_argument(
             "--recover",
             action="store_true",
@@ -37,13 +33,10 @@ class Command(BaseCommand):
         """Import and report; exit 1 where anything is refused."""
         source: Path = options["source"]
         if not source.is_dir():
-            raise CommandError(f"{source} is not a folder.")
-        organization = Organization.objects.first()
-        if organization is None:
-            raise CommandError("There is no organization yet: run `make run` or `manage.py provision` first.")
+            raise Refused(f"{source} is not a folder.")
         try:
             report = import_markdown(
-                system_principal(organization.id),
+                self.system,
                 source,
                 options["into"],
                 type=options["type"],
@@ -51,10 +44,8 @@ class Command(BaseCommand):
                 rename=options["rename"],
                 recover=options["recover"],
             )
-        except BrainError as error:
-            raise CommandError(f"{error.message} {error.details.get('problem', '')}".strip()) from error
         except OSError as error:
-            raise CommandError(f"{source} cannot be read: {error.strerror}") from error
+            raise Refused(f"{source} cannot be read: {error.strerror}") from error
         self._tell(report, dry_run=options["dry_run"])
 
     def _tell(self, report: ImportReport, *, dry_run: bool) -> None:
@@ -62,17 +53,17 @@ class Command(BaseCommand):
         self._list("renamed", [f"{old} -> {new}" for old, new in report.renamed])
         self._list("refused", [f"{path}: {reason}" for path, reason in report.refused])
         if report.refused:
-            raise CommandError(f"Nothing was imported: {len(report.refused)} do not fit.")
+            raise Refused(f"Nothing was imported: {len(report.refused):,} do not fit.")
         if not report.imported:
-            raise CommandError("Nothing was imported: there is no .md file.")
+            raise Refused("Nothing was imported: there is no .md file.")
         verb = "Would import" if dry_run else "Imported"
         self.stdout.write(
-            f"{verb} {len(report.imported)} entries ({report.size_bytes:,} bytes), "
-            f"{len(report.folders)} new folders."
+            f"{verb} {len(report.imported):,} entries ({report.size_bytes:,} bytes) "
+            f"and {len(report.folders):,} new folders."
         )
 
     def _list(self, word: str, lines: list[str]) -> None:
         for line in lines[:LISTED_MAX]:
             self.stdout.write(f"{word}  {line}")
         if len(lines) > LISTED_MAX:
-            self.stdout.write(f"{word}  … and {len(lines) - LISTED_MAX} more")
+            self.stdout.write(f"{word}  … and {len(lines) - LISTED_MAX:,} more")
