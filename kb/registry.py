@@ -91,7 +91,9 @@ class TombstoneLine(msgspec.Struct, frozen=True, tag="tombstone", tag_field="kin
 Line = OwnLine | FolderLine | EntryLine | TombstoneLine
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(SnapshotLine | OwnLine | FolderLine | EntryLine | TombstoneLine)
+_decoder: msgspec.json.Decoder[SnapshotLine | Line] = msgspec.json.Decoder(
+    SnapshotLine | OwnLine | FolderLine | EntryLine | TombstoneLine
+)
 
 
 def encode_lines(lines: Iterable[SnapshotLine | Line]) -> bytes:

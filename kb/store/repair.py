@@ -14,7 +14,7 @@ from core import clock, ids, locks, safe_open
 from core.locks import FileLock, Rank, WriterQueue
 from core.types import SYSTEM_ACTOR
 from kb import registry
-from kb.registry import EntryLine, FolderLine, Line, LiveLines, OwnLine, SnapshotLine, TombstoneLine
+from kb.registry import Line, LiveLines, OwnLine, SnapshotLine, TombstoneLine
 from kb.store import applying, checkpoint, faults, fold, outcomes, recovery, steps
 from kb.store.content_store import ContentStore
 from kb.store.faults import MediaFault
@@ -289,6 +289,8 @@ def _order(line: Line) -> tuple[bool, int]:
     return isinstance(line, TombstoneLine), line.lsn
 
 
-def _facts(live: LiveLines) -> list[OwnLine | FolderLine | EntryLine | TombstoneLine | None]:
-    others = [*live.children.values(), *live.entries.values(), *live.tombstones.values()]
-    return [live.own, *sorted(others, key=lambda line: line.id)]
+def _facts(live: LiveLines) -> dict[str, Line]:
+    found: dict[str, Line] = {}
+    for lines in (live.children, live.entries, live.tombstones):
+        found.update(lines)
+    return found | ({"": live.own} if live.own else {})

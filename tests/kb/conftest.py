@@ -1,10 +1,13 @@
+from collections.abc import Callable
+
 import pytest
+
 from core.ids import request_key
 from core.types import MutationRequest
 
 
 @pytest.fixture
-def request_of():  # type: ignore[no-untyped-def]
+def request_of() -> Callable[..., MutationRequest]:
     """A request of this id; ``arguments`` stands for what was asked."""
 
     def make(

@@ -1,7 +1,10 @@
 """Browsing: path order, pages that stay true while others write, labels, and cursors that are good for one caller."""
 
+from typing import Any
+
 import pytest
 
+from access.principals import Principal
 from core.errors import InvalidArgument, NotFound
 from core.types import EntryLocator, FolderLocator, Role
 from kb.services.browse_entries import browse_entries
@@ -32,13 +35,13 @@ def tree(world: World) -> World:
     return world
 
 
-def entries(principal, folder="", **options):  # type: ignore[no-untyped-def]
+def entries(principal: Principal, folder: str = "", **options: Any) -> list[str]:
     return [
         entry.path for entry in browse_entries(principal, FolderLocator(folder_path=folder), **options).items
     ]
 
 
-def folders(principal, folder="", **options):  # type: ignore[no-untyped-def]
+def folders(principal: Principal, folder: str = "", **options: Any) -> list[tuple[str, str | None]]:
     return [
         (one.path, one.role)
         for one in browse_folders(principal, FolderLocator(folder_path=folder), **options).items

@@ -182,7 +182,7 @@ def test_a_repeated_request_gets_the_first_answer_and_has_no_second_effect(
     world: World, request_of: RequestOf, change: str
 ) -> None:
     entry = world.entry(DEPLOY, "text\n")
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "create": lambda: create_entry(
             world.system,
             request_of("r1"),
