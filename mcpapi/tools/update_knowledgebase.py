@@ -1,0 +1,271 @@
+"""Changing content: creating, updating and deleting entries, creating folders."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from access.principals import Principal
+from backup.services.add_backup_state import add_backup_state, add_deletion_backup_state
+from core import ids, limits
+from core.errors import InvalidArgument
+from core.types import Capability, MutationRequest
+from kb.services.create_entry import create_entry
+from kb.services.create_folder import create_folder as create_folder_in
+from kb.services.delete_entry import delete_entry
+from kb.services.update_entry import update_entry
+from mcpapi.arguments import (
+    ChangeArguments,
+    EntryArguments,
+    ExpectedVersion,
+    NamedFolderArguments,
+    Shape,
+    bounded,
+)
+from mcpapi.operations import Action, Tool
+
+NAME = "update_knowledgebase"
+FILENAME_MAX = limits.NAME_MAX_CHARACTERS + len(".md")
+
+Filename = Annotated[
+    str,
+    bounded(
+        "Name of the new entry ending in .md: ASCII letters, digits, blanks, _ and -, a letter or digit first, at "
+        f"most {limits.NAME_MAX_CHARACTERS} characters before .md.",
+        least=4,
+        most=FILENAME_MAX,
+    ),
+]
+FolderName = Annotated[
+    str,
+    bounded(
+        "Name of the new folder: ASCII letters, digits, blanks, _ and -, a letter or digit first.",
+        least=1,
+        most=limits.NAME_MAX_CHARACTERS,
+    ),
+]
+EntryKind = Annotated[
+    Literal["skill", "note", "fact", "source"], Field(description="What the entry is; a label without rules.")
+]
+Title = Annotated[str, bounded("One line.", least=1, most=limits.TITLE_MAX_CHARACTERS)]
+Description = Annotated[
+    str, bounded("What the entry is about, for lists.", most=limits.DESCRIPTION_MAX_CHARACTERS)
+]
+Tag = Annotated[str, bounded("A tag.", least=1, most=limits.TAG_MAX_CHARACTERS)]
+Tags = Annotated[list[Tag], Field(max_length=limits.TAGS_MAX, description="Tags, each once. [] means none.")]
+Content = Annotated[
+    str,
+    bounded(
+        f"The whole Markdown text, at most {limits.CONTENT_MAX_BYTES:,} bytes of UTF-8. Control characters but tab "
+        "and line feed are refused; line endings become LF.",
+        most=limits.CONTENT_MAX_BYTES,
+    ),
+]
+Reason = Annotated[
+    str, bounded("Why, in a sentence; kept with the change.", most=limits.REASON_MAX_CHARACTERS)
+]
+
+
+class Create(ChangeArguments, NamedFolderArguments):
+    """``create``."""
+
+    action: Literal["create"]
+    filename: Filename
+    type: EntryKind
+    title: Title
+    content: Content
+    description: Description = ""
+    tags: Tags = Field(default_factory=list)
+
+
+class Metadata(Shape):
+    """What an update may change beside the text; at least one of them."""
+
+    title: Title | None = None
+    description: Description | None = None
+    tags: Tags | None = None
+    type: EntryKind | None = None
+
+
+class Update(ChangeArguments, EntryArguments):
+    """``update``."""
+
+    action: Literal["update"]
+    expected_version: ExpectedVersion
+    content: Content | None = None
+    metadata: (
+        Annotated[Metadata, Field(description="The metadata to change; what is left out stays.")] | None
+    ) = None
+    reason: Reason | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.metadata is not None and not self.metadata.model_fields_set:
+            raise InvalidArgument("metadata", "Give at least one of title, description, tags and type.")
+        if self.content is None and self.metadata is None:
+            raise InvalidArgument("content", "Give content, metadata or both.")
+        return self
+
+
+class Delete(ChangeArguments, EntryArguments):
+    """``delete``."""
+
+    action: Literal["delete"]
+    expected_version: ExpectedVersion
+
+
+class CreateFolder(ChangeArguments, NamedFolderArguments):
+    """``create_folder``."""
+
+    action: Literal["create_folder"]
+    name: FolderName
+
+
+def create(principal: Principal, arguments: Create) -> dict[str, Any]:
+    """The new entry."""
+    created = create_entry(
+        principal,
+        _request(principal, arguments),
+        arguments.folder,
+        filename=arguments.filename,
+        type=arguments.type,
+        title=arguments.title,
+        content=arguments.content,
+        description=arguments.description,
+        tags=arguments.tags,
+    )
+    return {"entry": add_backup_state([created.entry.as_dict()])[0]}
+
+
+def update(principal: Principal, arguments: Update) -> dict[str, Any]:
+    """The entry as it is now, and whether that is another than before."""
+    metadata = arguments.metadata or Metadata()
+    updated = update_entry(
+        principal,
+        _request(principal, arguments),
+        arguments.entry,
+        expected_version=arguments.expected_version,
+        content=arguments.content,
+        title=metadata.title,
+        description=metadata.description,
+        tags=metadata.tags,
+        type=metadata.type,
+        reason=arguments.reason,
+    )
+    return {
+        "entry": add_backup_state([updated.entry.as_dict()])[0],
+        "changed": updated.changed,
+        "previous_content_hash": updated.previous_content_hash,
+    }
+
+
+def delete(principal: Principal, arguments: Delete) -> dict[str, Any]:
+    """The deletion."""
+    deleted = delete_entry(
+        principal,
+        _request(principal, arguments),
+        arguments.entry,
+        expected_version=arguments.expected_version,
+    )
+    return add_deletion_backup_state({"deletion_id": deleted.deletion_id, "path": deleted.path})
+
+
+def create_folder(principal: Principal, arguments: CreateFolder) -> dict[str, Any]:
+    """The new folder."""
+    created = create_folder_in(
+        principal, _request(principal, arguments), arguments.folder, name=arguments.name
+    )
+    return {"folder": created.folder.as_dict()}
+
+
+def _request(principal: Principal, arguments: ChangeArguments) -> MutationRequest:
+    key = ids.request_key(
+        organization_id=principal.organization_id,
+        identity_id=principal.identity_id,
+        tool=NAME,
+        request_id=arguments.request_id,
+    )
+    return MutationRequest(key=key, arguments_hash=arguments.arguments_hash)
+
+
+TOOL = Tool(
+    name=NAME,
+    title="Change the knowledge base",
+    summary=(
+        "Create, update and delete Markdown entries and create folders. A change is durable and visible to every "
+        "reader when the call returns."
+    ),
+    advice=(
+        'request_id: a new one for every change. When an answer is lost, or says "retryable": true, repeat exactly '
+        "the same call with the same request_id; it takes effect at most once. REQUEST_IN_PROGRESS, "
+        "STORAGE_UNAVAILABLE: wait retry_after_seconds, then repeat it. REQUEST_ID_REUSE: this id made another "
+        "change; take a new one. VERSION_CONFLICT: somebody changed the entry; read it again, merge, send the result "
+        "with the new version and a new request_id. NAME_CONFLICT: the name is taken; choose another, or update the "
+        "entry that has it. PATH_PENDING_DELETION_BACKUP: choose another name for now. NOT_FOUND: no such folder or "
+        "entry, or none that you may read; an update never creates. FORBIDDEN: you may read here but not write. "
+        "INVALID_ARGUMENT, LIMIT_EXCEEDED: details names the field; nothing changed, repair it and call again."
+    ),
+    actions=(
+        Action(
+            name="create",
+            arguments=Create,
+            run=create,
+            description="a new entry in the folder that folder_id or folder_path names; it never replaces one.",
+            example={
+                "action": "create",
+                "request_id": "deploy-guide-1",
+                "folder_path": "Guides",
+                "filename": "Deploy.md",
+                "type": "note",
+                "title": "Deploying",
+                "content": "# Deploying\n",
+            },
+            needs=Capability.WRITE,
+        ),
+        Action(
+            name="update",
+            arguments=Update,
+            run=update,
+            description="replace the content, the given metadata, or both.",
+            example={
+                "action": "update",
+                "request_id": "deploy-guide-2",
+                "path": "Guides/Deploy.md",
+                "expected_version": "v7q2",
+                "content": "# Deploying\n\nRun it.\n",
+            },
+            needs=Capability.WRITE,
+        ),
+        Action(
+            name="delete",
+            arguments=Delete,
+            run=delete,
+            description="remove an entry.",
+            example={
+                "action": "delete",
+                "request_id": "deploy-guide-3",
+                "path": "Guides/Deploy.md",
+                "expected_version": "v7q2",
+            },
+            needs=Capability.WRITE,
+        ),
+        Action(
+            name="create_folder",
+            arguments=CreateFolder,
+            run=create_folder,
+            description="a folder in the one that folder_id or folder_path names ('' is the root).",
+            example={
+                "action": "create_folder",
+                "request_id": "guides-1",
+                "folder_path": "",
+                "name": "Guides",
+            },
+            needs=Capability.WRITE,
+        ),
+    ),
+    hints={
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    },
+)
