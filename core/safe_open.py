@@ -4,6 +4,7 @@ Every open walks from a directory descriptor, one component at a time, and follo
 of names, never a joined string.
 """
 
+import errno
 import fcntl
 import os
 import secrets
@@ -13,6 +14,8 @@ from pathlib import Path
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# What opening a link, a directory, a socket, a pipe nobody reads or a device nobody serves gives.
+NOT_A_FILE = frozenset([errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV])
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 
@@ -26,9 +29,10 @@ def open_directory(start: int, names: Sequence[str] = ()) -> int:
 
     Raises FileNotFoundError; NotADirectoryError or ELOOP where a link or file stands in the way.
     """
-    current = os.dup(start)
     for name in names:
         _check_component(name)
+    current = os.dup(start)
+    for name in names:
         try:
             below = os.open(name, DIRECTORY_FLAGS, dir_fd=current)
         finally:
@@ -40,14 +44,22 @@ def open_directory(start: int, names: Sequence[str] = ()) -> int:
 def open_file(directory: int, name: str, flags: int = os.O_RDONLY) -> int:
     """A descriptor of the regular file ``name`` in ``directory``; with O_CREAT made with mode 0600.
 
-    Raises UnsafeFile for anything that is not a regular file with exactly one link.
+    Raises UnsafeFile for anything that is not a regular file with exactly one link; nothing about it was changed.
     """
     _check_component(name)
-    descriptor = os.open(name, flags | FILE_FLAGS, PRIVATE_FILE, dir_fd=directory)
+    try:
+        # Emptied only after the look at it: the bytes may belong to another name as well.
+        descriptor = os.open(name, flags & ~os.O_TRUNC | FILE_FLAGS, PRIVATE_FILE, dir_fd=directory)
+    except OSError as error:
+        if error.errno in NOT_A_FILE:
+            raise UnsafeFile(f"not a regular file: {name}") from error
+        raise
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise UnsafeFile(f"not a regular file with one link: {name}")
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
     except BaseException:
         os.close(descriptor)
         raise
@@ -83,7 +95,10 @@ def read_all(descriptor: int, offset: int = 0) -> bytes:
 
 def make_private_directory(path: Path) -> None:
     """Make the directory, and those above it that are missing, with mode 0700; narrow it when it is wider."""
-    path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    # Not parents=True: it would give the mode of the umask to those above.
+    for missing in reversed([above for above in path.parents if not above.exists()]):
+        missing.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+    path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     if stat.S_IMODE(path.stat().st_mode) != PRIVATE_DIRECTORY:
         path.chmod(PRIVATE_DIRECTORY)
 
@@ -92,7 +107,7 @@ def secret_file(path: Path, *, size: int = 48) -> str:
     """The secret in this file of mode 0600; made once, with ``size`` random bytes, when it is missing.
 
     Of two processes that start together one makes it and both read the same. Raises UnsafeFile when the file
-    is a link or can be read by others.
+    is a link, can be read by others or is empty.
     """
     make_private_directory(path.parent)
     directory = os.open(path.parent, DIRECTORY_FLAGS)
@@ -106,7 +121,12 @@ def secret_file(path: Path, *, size: int = 48) -> str:
         try:
             if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
                 raise UnsafeFile(f"others can read this secret; set its mode to 0600: {path.name}")
-            return read_all(descriptor).decode("ascii").strip()
+            secret = read_all(descriptor).decode("ascii").strip()
+            if not secret:
+                raise UnsafeFile(
+                    f"this secret is empty; put it back, or remove the file for a new one: {path.name}"
+                )
+            return secret
         finally:
             os.close(descriptor)
     finally:
@@ -116,7 +136,11 @@ def secret_file(path: Path, *, size: int = 48) -> str:
 def _make_secret(directory: int, name: str, size: int) -> None:
     # Written whole and synced under another name, then renamed: a crash never leaves half a secret.
     temporary = f".{name}.new"
-    descriptor = open_file(directory, temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        os.unlink(temporary, dir_fd=directory)
+    except FileNotFoundError:
+        pass
+    descriptor = open_file(directory, temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         os.write(descriptor, secrets.token_urlsafe(size).encode("ascii"))
         os.fsync(descriptor)

@@ -12,15 +12,15 @@ from typing import Any
 PATIENCE_SECONDS = 120
 
 
-def until(happened: Callable[[], bool]) -> None:
-    """Wait until ``happened()``."""
+def until(happened: Callable[[], bool], *, pause_seconds: float = 0.001) -> None:
+    """Ask ``happened()`` again and again until it says yes."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not happened():
         assert time.monotonic() < give_up, "it never happened"
-        time.sleep(0.001)
+        time.sleep(pause_seconds)
 
 
-def hear(connection: "Connection[Any, Any]") -> Any:
+def hear(connection: Connection) -> Any:
     """The next word from another process."""
     assert connection.poll(PATIENCE_SECONDS), "the other process says nothing"
     return connection.recv()
