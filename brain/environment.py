@@ -73,7 +73,9 @@ class Environment:
     def unknown(self) -> list[str]:
         """Variables with Brain's prefix that no setting asked for, sorted. Raises where one of them is a secret."""
         unknown = sorted(
-            name for name in self._variables if name.startswith(PREFIX) and name not in self._asked
+            name
+            for name in self._variables
+            if name.startswith(PREFIX) and name not in self._asked | self._secrets
         )
         for name in unknown:
             if name.removesuffix("_FILE").endswith(SECRET_ENDINGS) and self._variables[name].strip():

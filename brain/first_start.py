@@ -49,6 +49,17 @@ class Provisioned:
     token: str | None = None
 
 
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Hold the right to prepare this data directory. Of two starts at once the second finds everything done."""
+    directory = os.open(settings.DATA_DIR, safe_open.DIRECTORY_FLAGS)
+    try:
+        with hold(directory, LOCK_FILE, Rank.CLAIM, wait_seconds=WAIT_SECONDS, make=True):
+            yield
+    finally:
+        os.close(directory)
+
+
 def migrate() -> None:
     """Bring the database to this version; quick where it is."""
     settings.DATABASE_FILE.touch(mode=safe_open.PRIVATE_FILE)  # SQLite gives its other files the same mode
@@ -57,7 +68,7 @@ def migrate() -> None:
         call_command("migrate", interactive=False, verbosity=0)
 
 
-def needs_first_start() -> bool:
+def is_needed() -> bool:
     """Whether there is no organization, or one whose first start was cut off before it had an administrator."""
     return not Identity.objects.filter(is_admin=True).exists()
 
@@ -77,23 +88,23 @@ def provision(
     administrator gets a random one. ``sample`` puts sample knowledge into an empty root, ``token`` gives a new
     administrator a first MCP token.
 
-    Raises InvalidArgument, LimitExceeded, UsernameTaken, UnsuitableFilesystem, UnknownFormat, OSError.
+    The caller holds ``one_at_a_time``. Raises InvalidArgument, LimitExceeded, UsernameTaken, UnsuitableFilesystem,
+    UnknownFormat, OSError.
     """
-    with _one_at_a_time():
-        migrate()
-        found, is_new_organization = _organization(organization)
-        provision_store(found.id)
-        system = system_principal(found.id)
-        if sample and _is_empty(system):
-            import_markdown(system, SAMPLE, "")
-        return _with_admin(
-            found,
-            admin,
-            email=email,
-            password=password,
-            token=token,
-            is_new_organization=is_new_organization,
-        )
+    migrate()
+    found, is_new_organization = _organization(organization)
+    provision_store(found.id)
+    system = system_principal(found.id)
+    if sample and _is_empty(system):
+        import_markdown(system, SAMPLE, "")
+    return _with_admin(
+        found,
+        admin,
+        email=email,
+        password=password,
+        token=token,
+        is_new_organization=is_new_organization,
+    )
 
 
 def _organization(name: str | None) -> tuple[Organization, bool]:
@@ -144,14 +155,3 @@ def _is_empty(principal: Principal) -> bool:
     root = FolderLocator()
     folders = browse_folders(principal, root, limit=1).items
     return not folders and not browse_entries(principal, root, limit=1).items
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    # Two starts at once: the second finds everything done.
-    directory = os.open(settings.DATA_DIR, safe_open.DIRECTORY_FLAGS)
-    try:
-        with hold(directory, LOCK_FILE, Rank.CLAIM, wait_seconds=WAIT_SECONDS, make=True):
-            yield
-    finally:
-        os.close(directory)

@@ -81,20 +81,22 @@ def _prepare() -> None:
 
     # Database checks too; the warnings of a deployment where the address says that this is one.
     call_command("check", fail_level="WARNING", deploy=settings.IS_HTTPS, stdout=io.StringIO())
-    call_command("collectstatic", interactive=False, verbosity=0)
-    first_start.migrate()
-    if first_start.needs_first_start():
+    with first_start.one_at_a_time():
+        call_command("collectstatic", interactive=False, verbosity=0)
+        first_start.migrate()
+        if not first_start.is_needed():
+            return
         try:
             made = first_start.provision(organization=None, admin=ADMIN, sample=True, token=True)
         except (UnsuitableFilesystem, UnknownFormat) as error:
             raise CommandError(str(error)) from error
-        stores.close_all()
-        _welcome(made.password, made.token, settings.PUBLIC_URL)
+    stores.close_all()
+    _welcome(made.password, made.token, settings.PUBLIC_URL)
 
 
 def _welcome(password: str | None, token: str | None, url: str) -> None:
     if password is None or token is None:
-        return  # another start was first, and told it
+        return  # the account was there, from a start that was cut off
     print(
         f"""
 Brain is set up. This is shown once; Brain keeps only hashes of the password and the token.

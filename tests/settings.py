@@ -15,9 +15,10 @@ os.environ["BRAIN_DATA_DIR"] = _data_directory
 atexit.register(shutil.rmtree, _data_directory, ignore_errors=True)
 
 from brain.settings import *  # noqa: E402, F403
-from brain.settings import DATA_DIR, DATABASES, STORAGES  # noqa: E402
+from brain.settings import DATA_DIR, DATABASES, STATIC_ROOT, STORAGES  # noqa: E402
 
 # A file, as in production: health, server processes and locks need one.
 DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["tests.hashers.QuickArgon2"]
+STATIC_ROOT.mkdir()

@@ -1,18 +1,15 @@
 """Set up an installation: database, organization, root folder, administrator."""
 
-import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from brain import first_start
-from core.errors import BrainError
+from brain.management.shell_command import Refused, ShellCommand, password_from_stdin
 from kb.store.filesystem import UnsuitableFilesystem
 from kb.store.provision import UnknownFormat
 
 
-class Command(BaseCommand):
+class Command(ShellCommand):
     """``provision --organization NAME --admin USERNAME``: may be repeated, and then does what is missing."""
 
     help = "Make the organization, its root folder and its administrator, as far as they are missing."
@@ -31,28 +28,21 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Provision, and print a password only where one was generated."""
-        password = None
-        if options["password_stdin"]:
-            password = sys.stdin.readline().rstrip("\r\n")
-            if not password:
-                raise CommandError("There is no password on standard input.")
+        """Provision, and print the password only where it was generated."""
+        password = password_from_stdin() if options["password_stdin"] else None
         try:
-            made = first_start.provision(
-                organization=options["organization"],
-                admin=options["admin"],
-                email=options["email"],
-                password=password,
-                sample=options["sample"],
-            )
-        except BrainError as error:
-            raise CommandError(f"{error.message} {error.details.get('problem', '')}".strip()) from error
+            with first_start.one_at_a_time():
+                made = first_start.provision(
+                    organization=options["organization"],
+                    admin=options["admin"],
+                    email=options["email"],
+                    password=password,
+                    sample=options["sample"],
+                )
         except (UnsuitableFilesystem, UnknownFormat) as error:
-            raise CommandError(str(error)) from error
-        self.stdout.write(
-            f"Organization: {made.organization}{'' if made.is_new_organization else ' (as it was)'}"
-        )
-        self.stdout.write(f"Administrator: {made.admin}{'' if made.is_new_admin else ' (as it was)'}")
-        if made.password:
-            self.stdout.write(f"Password: {made.password}")
-            self.stdout.write("It is shown this once; Brain keeps only its hash.")
+            raise Refused(str(error)) from error
+        self.say(f"{'Created' if made.is_new_organization else 'There is'} organization {made.organization}.")
+        self.say(f"{'Created' if made.is_new_admin else 'There is'} administrator {made.admin}.")
+        if made.password is not None:
+            self.say("The password, shown this once:")
+            self.stdout.write(made.password)
