@@ -28,7 +28,8 @@ SQLITE_BACK = [
 POSTGRESQL = [
     """
     CREATE FUNCTION audit_refuses() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN RAISE EXCEPTION 'audit events are never changed or removed'; END $$
+    $$ BEGIN RAISE EXCEPTION 'audit events are never changed or removed'
+       USING ERRCODE = 'integrity_constraint_violation'; END $$
     """,
     """
     CREATE TRIGGER audit_refuses_change BEFORE UPDATE OR DELETE ON access_auditevent

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from access.authorizer import Sight, sight_of
 from access.principals import Principal, system_principal
 from access.services.revoke_token import revoke_token
-from core import clock
 from core.errors import Forbidden, NotFound
 from core.types import Capability, ConnectionKind, FolderRef, Role
 from tests.world import World
@@ -193,14 +192,17 @@ def test_a_revoked_connection_sees_nothing_even_in_a_call_that_authenticated_bef
     assert role_of(ada, world.folder(PAYMENTS)) is None
 
 
-def test_an_expired_connection_sees_nothing(world: World) -> None:
+def test_a_connection_sees_nothing_from_the_moment_it_expires(world: World) -> None:
     world.person("ada", role=Role.EDITOR, on=PAYMENTS)
-    ada = world.through(world.token("ada", expires_in_days=1))
+    token = world.token("ada", expires_in_days=1)
+    ada = world.through(token)
     folder = world.folder(PAYMENTS)
+    end = world.connection(token).expires_at
+    assert end is not None
 
-    with time_machine.travel(clock.now() + timedelta(hours=23)):
+    with time_machine.travel(end - timedelta(seconds=1), tick=False):
         assert role_of(ada, folder) is Role.EDITOR
-    with time_machine.travel(clock.now() + timedelta(days=1)):
+    with time_machine.travel(end, tick=False):
         assert role_of(ada, folder) is None
 
 
