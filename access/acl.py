@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from access import authorizer
 from access.models import Folder, FolderGrant
 from access.principals import Principal
 from access.writer import writer_queue
-from core.errors import AccessVersionConflict
+from core.errors import AccessVersionConflict, StorageUnavailable
 from core.types import FolderRef, Role
 
 
@@ -23,7 +23,7 @@ def changing(principal: Principal, folder: FolderRef, expected_acl_version: int 
     Raises NotFound, Forbidden, AccessVersionConflict, StorageUnavailable.
     """
     authorizer.sight_of(principal).require(Role.OWNER, folder)
-    with writer_queue(principal.organization_id).hold(urgent=True), transaction.atomic():
+    with writer_queue(principal.organization_id).hold(urgent=True), _all_or_nothing():
         authorizer.sight_of(principal).require(Role.OWNER, folder)
         row, _ = Folder.objects.select_for_update().get_or_create(
             id=folder.id, defaults={"organization_id": principal.organization_id}
@@ -47,3 +47,13 @@ def direct_grant(row: Folder, identity_id: str) -> FolderGrant | None:
         .select_related("permission")
         .first()
     )
+
+
+@contextmanager
+def _all_or_nothing() -> Iterator[None]:
+    try:
+        with transaction.atomic():
+            yield
+    except OperationalError as error:
+        # The disk is full or read-only, or the database stayed busy.
+        raise StorageUnavailable from error

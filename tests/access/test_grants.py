@@ -15,7 +15,7 @@ from access.services.has_grants import has_grants
 from access.services.revoke_role import RevokeOutcome, revoke_role
 from access.writer import writer_queue
 from core import locks
-from core.errors import AccessVersionConflict, Forbidden, InvalidArgument, NotFound
+from core.errors import AccessVersionConflict, Forbidden, InvalidArgument, NotFound, StorageUnavailable
 from core.types import Capability, ConnectionKind, Role
 from tests.world import World
 
@@ -259,6 +259,24 @@ def test_a_change_that_cannot_be_audited_does_not_happen(world: World, change: C
 
     with patch.object(audit, "record", side_effect=OSError("disk full")), pytest.raises(OSError):
         change(world.system, world, PAYMENTS, "priya")
+
+    assert world.grants() == before
+    assert world.acl_version(PAYMENTS) == 1
+
+
+@changes
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_takes_no_changes_is_an_unavailable_storage(world: World, change: Change) -> None:
+    world.person("priya", role=Role.EDITOR, on=PAYMENTS)
+    before = world.grants()
+
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+        try:
+            with pytest.raises(StorageUnavailable):
+                change(world.system, world, PAYMENTS, "priya")
+        finally:
+            cursor.execute("PRAGMA query_only = OFF")
 
     assert world.grants() == before
     assert world.acl_version(PAYMENTS) == 1

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from access.authorizer import strongest
+from access.authorizer import highest_by_folder, strongest
 from core.types import Role
 
 FOLDERS = ["root", "eng", "payments", "checkout", "sales", "hr"]
@@ -61,6 +61,14 @@ def test_a_folder_below_gives_at_least_the_role_of_the_one_above(
     above = strongest(granted, capped, lineage) or 0
 
     assert (strongest(granted, capped, [*lineage, f"{child} below"]) or 0) >= above
+
+
+@given(st.lists(st.tuples(folders, roles)))
+def test_of_two_caps_on_one_folder_the_higher_counts(scopes: list[tuple[str, Role]]) -> None:
+    by_folder = highest_by_folder(scopes)
+
+    assert set(by_folder) == {folder for folder, _ in scopes}
+    assert all(by_folder[folder] >= cap and (folder, by_folder[folder]) in scopes for folder, cap in scopes)
 
 
 @given(grants, lineages)
