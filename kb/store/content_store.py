@@ -232,11 +232,7 @@ class ContentStore:
 
         Raises StorageUnavailable.
         """
-        self._start()
-        with self._queue.hold(), self._faults_refused():
-            if faults.is_marked(self.layout):
-                raise StorageUnavailable
-            applied = recovery.recover(self.layout, self._segments, from_checkpoint=False)
+        with self.writing() as applied:
             with self._index_lock:
                 self._index.refresh(applied)
             transaction = Transaction(self, self.layout, self._index, time=self._next_time(applied))
@@ -244,13 +240,27 @@ class ContentStore:
             self._compact(transaction)
 
     @contextmanager
+    def writing(self) -> Iterator[Mark]:
+        """Hold ``writer`` with the tree brought to the end of the log, without decoding anything: for upkeep.
+
+        Raises StorageUnavailable, also where a media fault is marked.
+        """
+        self._start()
+        with self._queue.hold(), self._faults_refused():
+            if faults.is_marked(self.layout):
+                raise StorageUnavailable
+            yield recovery.recover(self.layout, self._segments, from_checkpoint=False)
+
+    @contextmanager
     def claim(self, request: MutationRequest) -> Iterator[None]:
         """Be the one call that works on this request. Raises RequestInProgress, StorageUnavailable."""
         with self._faults_refused(), claims.hold_claim(self.layout, request.key):
             yield
 
-    def append(self, cause: Cause, operations: Sequence[Operation]) -> None:
+    def append(self, cause: Cause, operations: Sequence[Operation], *, new_segment: bool = False) -> None:
         """Append one record and carry it out. The caller holds ``writer`` and has recovered.
+
+        ``new_segment`` lets the record begin a segment, so that nobody appends to the one before any more.
 
         Raises OSError, LockBusy, StorageUnavailable.
         """
@@ -260,7 +270,7 @@ class ContentStore:
         data = record.encode(lsn, cause, operations)
         self._refuse_without_room(len(data), len(operations))
         staged = applying.stage(self.layout, lsn, operations)
-        end = self._append_bytes(applied, lsn, data, staged)
+        end = self._append_bytes(applied, lsn, data, staged, new_segment=new_segment)
         with locks.hold_content(self.layout.locks, shared=False, wait_seconds=CONTENT_WAIT_SECONDS):
             applying.write_applied(self.layout, applied.while_applying(lsn))
             applying.apply(self.layout, lsn, operations, staged=staged)
@@ -268,10 +278,12 @@ class ContentStore:
         self._last_time = cause.time
         self._count(len(data))
 
-    def _append_bytes(self, applied: Mark, lsn: int, data: bytes, staged: set[str]) -> Mark:
+    def _append_bytes(
+        self, applied: Mark, lsn: int, data: bytes, staged: set[str], *, new_segment: bool
+    ) -> Mark:
         segment, offset = applied.segment, applied.offset
         try:
-            if offset > 0 and offset + len(data) > SEGMENT_BYTES:
+            if offset > 0 and (new_segment or offset + len(data) > SEGMENT_BYTES):
                 segment, offset = lsn, 0
                 descriptor = self._segments.begin(segment)
             else:

@@ -200,6 +200,27 @@ def decode_head(lsn: int, header_data: bytes, *, segment: int, end: int) -> Reco
     return RecordHead(lsn, header.cause, tuple(place.path for place in header.operations), segment, end)
 
 
+def is_purged(data: bytes) -> bool:
+    """Whether these bytes of a Put stand in for a text that ``purge_history`` removed: NULs, which no text holds."""
+    return bool(data) and data.count(0) == len(data)
+
+
+def purge(data: bytes, path: tuple[str, ...]) -> bytes:
+    """A whole record, whose checksum was proved, without the bytes that it puts at ``path``.
+
+    NULs stand in their place and the checksum is computed again, so length, number and offsets stay what they were.
+    """
+    _, _, header_length = head_lengths(data[:PREFIX_BYTES])
+    begin = PREFIX_BYTES + header_length
+    purged = bytearray(data)
+    for place in _decode_header(data[PREFIX_BYTES:begin]).operations:
+        if place.op == "put" and place.path == path:
+            at = begin + place.at
+            purged[at : at + place.length] = bytes(place.length)
+    purged[-DIGEST_BYTES:] = hashlib.sha256(purged[:-DIGEST_BYTES]).digest()
+    return bytes(purged)
+
+
 def check_path(operation: Operation) -> None:
     """Refuse an operation on anything but Markdown, registries, folders of content, and outcomes.
 
