@@ -96,13 +96,13 @@ def _checked_metadata(
 ) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     if title is not None:
-        metadata["title"] = text.clean_title(title)
+        metadata["title"] = text.clean_title(title, field="metadata.title")
     if description is not None:
-        metadata["description"] = text.clean_description(description)
+        metadata["description"] = text.clean_description(description, field="metadata.description")
     if tags is not None:
-        metadata["tags"] = tuple(text.clean_tags(list(tags)))
+        metadata["tags"] = tuple(text.clean_tags(list(tags), field="metadata.tags"))
     if type is not None:
-        check_type(type)
+        check_type(type, field="metadata.type")
         metadata["type"] = type
     return metadata
 
