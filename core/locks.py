@@ -4,8 +4,8 @@ Facts behind the rules (storage.md, sections 9 and 11): each acquisition opens a
 two threads does not exclude; lock files are opened read-only, so that they work on a read-only disk, and are
 never unlinked; a held lock is never upgraded; a forked child closes what it inherited and does not unlock it.
 
-Order, asserted at run time: claim -> publication -> writer -> alive -> gate -> content. ``checkpoint`` is taken
-alone and without waiting.
+Order, asserted at run time: claim -> publication -> writer -> alive -> gate -> content. ``checkpoint`` and
+``building`` (of derived files) are taken by a thread that holds nothing.
 """
 
 import enum
@@ -27,6 +27,7 @@ POLL_LAST_SECONDS = 0.01
 class Rank(enum.IntEnum):
     """The order in which one thread may take locks: each one above all that it holds."""
 
+    BUILDING = -1
     CHECKPOINT = 0
     CLAIM = 1
     PUBLICATION = 2
@@ -81,7 +82,7 @@ class FileLock:
 
         Raises LockBusy, WrongLockOrder.
         """
-        if _held.ranks and (self._rank is Rank.CHECKPOINT or _held.ranks[-1] >= self._rank):
+        if _held.ranks and (self._rank <= Rank.CHECKPOINT or _held.ranks[-1] >= self._rank):
             raise WrongLockOrder(f"{self._rank.name} after {[rank.name for rank in _held.ranks]}")
         descriptor = safe_open.open_file(
             self._directory, self._name, os.O_RDONLY | (os.O_CREAT if make else 0)

@@ -31,9 +31,7 @@ def clean_content(text: str, *, field: str = "content", max_bytes: int = limits.
     elif text.encode("ascii").translate(None, _PLAIN):
         # Several times quicker than the pattern, which then only has to find the place.
         _refuse(text, field, _CONTROL, "a control character")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
+    return _with_lf(text) if "\r" in text else text
 
 
 def clean_title(title: str, *, field: str = "title") -> str:
@@ -89,13 +87,18 @@ def _line_start(text: str, line: int, start: int) -> int:
     return start
 
 
+def refuse_unprintable(text: str, *, field: str) -> None:
+    """Refuse lone surrogates, control characters and line breaks: for one-line arguments. Raises InvalidArgument."""
+    _refuse(text, field, _SURROGATE, "a lone surrogate")
+    _refuse(text, field, _CONTROL_OR_BREAK, "a control character or line break")
+
+
 def _clean_line(text: str, field: str, limit: int) -> str:
     if text.strip() == "":
         raise InvalidArgument(field, "This is empty or blank.")
     if len(text) > limit:
         raise LimitExceeded(field, limit=limit, unit="characters")
-    _refuse(text, field, _SURROGATE, "a lone surrogate")
-    _refuse(text, field, _CONTROL_OR_BREAK, "a control character or line break")
+    refuse_unprintable(text, field=field)
     return text
 
 
@@ -104,11 +107,15 @@ def _clean_block(text: str, field: str, limit: int) -> str:
         raise LimitExceeded(field, limit=limit, unit="characters")
     _refuse(text, field, _SURROGATE, "a lone surrogate")
     _refuse(text, field, _CONTROL, "a control character")
+    return _with_lf(text)
+
+
+def _with_lf(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _refuse(text: str, field: str, pattern: re.Pattern[str], what: str) -> None:
     found = pattern.search(text)
     if found:
-        line = text.count("\n", 0, found.start()) + 1
+        line = _with_lf(text[: found.start()]).count("\n") + 1
         raise InvalidArgument(field, f"There is {what}.", line=line, code_point=f"U+{ord(found.group()):04X}")

@@ -61,6 +61,23 @@ class VisibleFolders:
         for key in self._child_keys(folder, after):
             yield self._child(folder, key)
 
+    def readable_tops(self, start: FolderRegistry) -> Iterator[FolderRegistry]:
+        """The topmost readable folders at or below ``start``, in path order: all that is readable lies in them."""
+        if self._sight.can_read(start.folder):
+            yield start
+            return
+        prefix = place_of_folder(start.folder)
+        last = ""
+        for place in self._starts[bisect.bisect_left(self._starts, prefix) :]:
+            if not place.startswith(prefix):
+                return
+            if last and place.startswith(last):
+                continue
+            last = place
+            folder = self._view.folder_at(place[:-1].split("/"))
+            assert folder is not None
+            yield folder
+
     def entries(
         self, start: FolderRegistry, after: str, *, recursive: bool
     ) -> Iterator[tuple[FolderRef, EntryLine]]:

@@ -7,7 +7,7 @@ caller, inside the view or transaction, so that the judgement still holds at the
 import errno
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from core import clock, ids, limits, locks, safe_open
@@ -58,6 +58,12 @@ class View:
         return self._index.mark.lsn
 
     @property
+    def mark(self) -> Mark:
+        """How far the log led to this state."""
+        assert self._index.mark is not None
+        return self._index.mark
+
+    @property
     def root(self) -> FolderRegistry:
         """The organization's root folder."""
         return self._index.registries[self._index.root_id]
@@ -82,13 +88,7 @@ class View:
 
     def read_content(self, folder: FolderRef, entry: EntryLine) -> bytes:
         """The entry's bytes, proved against its registry line. Raises DamagedEntry."""
-        try:
-            data = safe_open.read_file(self._layout.root, (CONTENT, *_components(folder), entry.name))
-        except (FileNotFoundError, NotADirectoryError, safe_open.UnsafeFile) as error:
-            raise DamagedEntry(entry.id) from error
-        if ids.sha256_hex(data) != entry.content_hash:
-            raise DamagedEntry(entry.id)
-        return data
+        return _read_image(self._layout, folder, entry)
 
     def outcome_of(self, request: MutationRequest) -> Outcome | None:
         """What this request led to in the last seven days."""
@@ -191,6 +191,7 @@ class ContentStore:
         self._checkpoint_due = threading.Event()
         self._closing = threading.Event()
         self._checkpointer: threading.Thread | None = None
+        self._before_close: list[Callable[[], None]] = []
 
     # -- reading --------------------------------------------------------------------------------------------
 
@@ -223,6 +224,10 @@ class ContentStore:
                 with self._queue.hold():
                     recovery.recover(self.layout, self._segments, from_checkpoint=False)
         raise StorageUnavailable
+
+    def read_image(self, folder: FolderRef, entry: EntryLine) -> bytes:
+        """The bytes that the line tells of, without holding anything. Raises DamagedEntry where they are gone."""
+        return _read_image(self.layout, folder, entry)
 
     # -- changing -------------------------------------------------------------------------------------------
 
@@ -424,8 +429,14 @@ class ContentStore:
             raise StorageUnavailable
         return applied.lsn - durable.lsn
 
+    def before_close(self, act: Callable[[], None]) -> None:
+        """Have something done when the store is closed, before its files are let go."""
+        self._before_close.append(act)
+
     def close(self) -> None:
         """Stop cleanly: checkpoint, and let go of everything."""
+        for act in self._before_close:
+            act()
         self._closing.set()
         self._checkpoint_due.set()
         if self._checkpointer is not None:
@@ -452,6 +463,16 @@ class ContentStore:
         except OSError as error:
             log.error("the disk refused", problem=_errno_name(error))
             raise StorageUnavailable from error
+
+
+def _read_image(layout: Layout, folder: FolderRef, entry: EntryLine) -> bytes:
+    try:
+        data = safe_open.read_file(layout.root, (CONTENT, *_components(folder), entry.name))
+    except (FileNotFoundError, NotADirectoryError, safe_open.UnsafeFile) as error:
+        raise DamagedEntry(entry.id) from error
+    if ids.sha256_hex(data) != entry.content_hash:
+        raise DamagedEntry(entry.id)
+    return data
 
 
 def _errno_name(error: OSError) -> str:

@@ -1,0 +1,90 @@
+"""A query, and what of an entry it matches."""
+
+import msgspec
+
+from core import limits
+from core.errors import InvalidArgument, LimitExceeded
+from core.text import refuse_unprintable
+from kb.registry import EntryLine
+from kb.search.folding import fold, normal
+
+LINE_SHOWN_CHARACTERS = 240
+ELLIPSIS = "…"
+
+
+class LineMatch(msgspec.Struct, frozen=True):
+    """A matching line: its number from 1 on, and its text, cut around the match where it is long."""
+
+    line: int
+    text: str
+
+
+class Match(msgspec.Struct, frozen=True):
+    """Where a query was found in an entry. ``match_count`` counts matching lines of the content."""
+
+    matched_in: tuple[str, ...]
+    matches: tuple[LineMatch, ...]
+    match_count: int
+
+
+class Query:
+    """A literal text of one line. ``folded`` is what the pack is scanned for."""
+
+    def __init__(self, text: str, *, case_sensitive: bool) -> None:
+        if text == "":
+            raise InvalidArgument("query", "A query is not empty.")
+        if len(text) > limits.QUERY_MAX_CHARACTERS:
+            raise LimitExceeded("query", limit=limits.QUERY_MAX_CHARACTERS, unit="characters")
+        refuse_unprintable(text, field="query")
+        self._compare = normal if case_sensitive else fold
+        self._needle = self._compare(text)
+        self.folded = fold(text).encode()
+
+    def match(self, entry: EntryLine, content: str) -> Match | None:
+        """What the query matches of an entry as it stands; None where it matches nothing."""
+        found_in = [
+            field
+            for field, text in (
+                ("title", entry.title),
+                ("description", entry.description),
+                ("filename", entry.name),
+            )
+            if self._needle in self._compare(text)
+        ]
+        matches, count = self._match_lines(content)
+        if count:
+            found_in.insert(0, "content")
+        if not found_in:
+            return None
+        return Match(matched_in=tuple(found_in), matches=matches, match_count=count)
+
+    def _match_lines(self, content: str) -> tuple[tuple[LineMatch, ...], int]:
+        compared = self._compare(content)
+        position = compared.find(self._needle)
+        if position < 0:
+            return (), 0
+        lines = content.split("\n")
+        shown: list[LineMatch] = []
+        count, number, counted_to = 0, 1, 0
+        while position >= 0:
+            number += compared.count("\n", counted_to, position)
+            start = compared.rfind("\n", 0, position) + 1
+            end = compared.find("\n", position)
+            counted_to = position
+            count += 1
+            if len(shown) < limits.SEARCH_MATCHES_MAX:
+                length = (len(compared) if end < 0 else end) - start
+                shown.append(LineMatch(number, self._cut(lines[number - 1], position - start, length)))
+            position = -1 if end < 0 else compared.find(self._needle, end)
+        return tuple(shown), count
+
+    def _cut(self, line: str, column: int, compared_length: int) -> str:
+        if len(line) <= LINE_SHOWN_CHARACTERS:
+            return line
+        # Folding may change lengths; then the place of the match in the line itself is about the same share of it.
+        place = column if compared_length == len(line) else column * len(line) // max(1, compared_length)
+        first = max(0, min(place - LINE_SHOWN_CHARACTERS // 3, len(line) - LINE_SHOWN_CHARACTERS))
+        cut = line[first : first + LINE_SHOWN_CHARACTERS]
+        before = ELLIPSIS if first > 0 else ""
+        after = ELLIPSIS if first + LINE_SHOWN_CHARACTERS < len(line) else ""
+        return before + cut + after
