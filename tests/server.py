@@ -51,8 +51,9 @@ def free_port() -> int:
 class RunningBrain:
     """A server that was started. ``output`` is what a person at the terminal has read so far, ``log`` the JSON."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str, data_dir: Path) -> None:
         self.process = process
+        self.data_dir = data_dir
         self.url = url
         self._said: dict[str, list[str]] = {"output": [], "log": []}
         self._readers = [
@@ -130,7 +131,7 @@ def running_brain(
         text=True,
         start_new_session=True,
     )
-    brain = RunningBrain(process, f"http://127.0.0.1:{port}")
+    brain = RunningBrain(process, f"http://127.0.0.1:{port}", data_dir)
     try:
         brain.wait_until_ready()
         yield brain

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import path
+from django.urls import include, path
 
 from core.errors import NotFound, StorageUnavailable, Unauthenticated
 
@@ -39,6 +39,7 @@ urlpatterns = [
     path("api/v1/hidden", raises(NotFound)),
     path("api/v1/bug", raises(ValueError(SAID))),
     path("api/v1/who", raises(Unauthenticated)),
+    path("", include("web.urls")),  # the pages around an error lead there
 ]
 handler400 = "brain.refusals.bad_request"
 handler403 = "brain.refusals.forbidden"

@@ -1,18 +1,23 @@
 """`make run` as a person or a service manager uses it: real processes, a real data directory."""
 
+import http.client
 import json
 import os
 import signal
 import socket
 import stat
 import subprocess
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.server import ROOT, environment, manage, running_brain
+from core import limits
+from core.limits import MIB
+from tests.server import PATIENCE_SECONDS, ROOT, RunningBrain, environment, manage, running_brain
 
 pytestmark = pytest.mark.server
 MAKE_RUN = ("make", "--no-print-directory", "run")
@@ -23,6 +28,16 @@ def children_of_group(group: int) -> list[int]:
     listed = subprocess.run(["ps", "-eo", "pid=,pgid="], capture_output=True, text=True, check=True).stdout
     pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
     return [pid for pid, pgid in pairs if pgid == group]
+
+
+def is_emptied(group: int) -> bool:
+    """Whether the process group empties within a test's patience."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while children_of_group(group):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def test_the_first_start_tells_everything_once_and_the_second_nothing_secret(tmp_path: Path) -> None:
@@ -47,15 +62,39 @@ def test_the_first_start_tells_everything_once_and_the_second_nothing_secret(tmp
     assert all(json.loads(line) for line in brain.log.splitlines() if line.startswith("{"))
 
 
-def test_the_data_directory_is_private(tmp_path: Path) -> None:
-    data_dir = tmp_path / "data"
-    with running_brain(data_dir):
-        modes = {
-            path.name: stat.S_IMODE(path.stat().st_mode) for path in data_dir.iterdir() if path.is_file()
-        }
-        own = stat.S_IMODE(data_dir.stat().st_mode)
+@pytest.fixture(scope="module")
+def brain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBrain]:
+    """A server that the tests of this module only ask."""
+    with running_brain(tmp_path_factory.mktemp("brain") / "data") as brain:
+        yield brain
 
-    assert own == 0o700
+
+@pytest.mark.parametrize("sends_all", [True, False], ids=["sends it all", "sends the headers alone"])
+def test_a_body_that_is_too_large_is_answered_whether_the_client_sends_it_or_waits(
+    brain: RunningBrain, sends_all: bool
+) -> None:
+    size = limits.MCP_BODY_MAX_BYTES + 1
+    connection = http.client.HTTPConnection(brain.url.removeprefix("http://"), timeout=60)
+    connection.putrequest("POST", "/mcp")
+    connection.putheader("Content-Length", str(size))
+    connection.endheaders()
+    if sends_all:
+        for start in range(0, size, MIB):
+            connection.send(b"x" * min(MIB, size - start))
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    connection.close()
+
+    assert response.status == 413
+    assert answer["jsonrpc"] == "2.0"
+
+
+def test_the_data_directory_is_private(brain: RunningBrain) -> None:
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in brain.data_dir.iterdir() if path.is_file()
+    }
+
+    assert stat.S_IMODE(brain.data_dir.stat().st_mode) == 0o700
     assert {"secret_key", "data_key", "db.sqlite3"} <= modes.keys()
     assert set(modes.values()) == {0o600}
 
@@ -68,7 +107,7 @@ def test_sigterm_stops_everything(tmp_path: Path, whole_group: bool) -> None:
         waiting.close()
 
     assert status == -signal.SIGTERM
-    assert children_of_group(brain.process.pid) == []
+    assert is_emptied(brain.process.pid)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(brain.url, timeout=10)
 
