@@ -30,6 +30,7 @@ MAY_START_PROCESSES = {
     "backup/git_command.py": "runs git, hermetically",
     "kb/render_process.py": "renders hostile Markdown where it cannot hurt",
     "brain/serve.py": "prepares the start in a child",
+    "brain/housekeeping.py": "a process for each round of sweeping",
 }
 PROCESSES = frozenset(
     {"subprocess", "multiprocessing", "os.fork", "pty", "concurrent.futures.ProcessPoolExecutor"}
