@@ -77,7 +77,8 @@ class RenderProcess:
         except OSError as error:
             return Failure(type(error).__name__)
         if answer is None:
-            return Failure("killed")
+            process.kill()
+            return Failure(f"ended with {process.wait()}")  # -9: by us, at the end of its time
         return msgspec.msgpack.decode(answer, type=Success | Failure)
 
     def _running(self) -> "subprocess.Popen[bytes]":

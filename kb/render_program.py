@@ -64,13 +64,25 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
 def main() -> None:
     """Serve until standard input ends."""
     to_markup(_EVERY_KIND, "Folder")
-    _give_up_everything()
+    give_up_everything()
     write_frame(1, b"ready")
     while job := read_frame(0):
         signal.setitimer(signal.ITIMER_REAL, LEFT_ALONE_SECONDS)  # unhandled, the alarm ends the process
         answer = _answer(msgspec.msgpack.decode(job, type=Job))
         signal.setitimer(signal.ITIMER_REAL, 0)
         write_frame(1, msgspec.msgpack.encode(answer))
+
+
+def give_up_everything() -> None:
+    """From here on: no new open file, no written byte but to the pipe, no child, bounded memory. Cannot be undone."""
+    for what, most in (
+        (resource.RLIMIT_AS, limits.RENDER_MEMORY_BYTES),
+        (resource.RLIMIT_NOFILE, DESCRIPTORS_MAX),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
 
 
 def read_frame(descriptor: int, max_bytes: int | None = None) -> bytes | None:
@@ -103,14 +115,3 @@ def _read(descriptor: int, length: int) -> bytes:
         pieces.append(piece)
         length -= len(piece)
     return b"".join(pieces)
-
-
-def _give_up_everything() -> None:
-    for what, most in (
-        (resource.RLIMIT_AS, limits.RENDER_MEMORY_BYTES),
-        (resource.RLIMIT_NOFILE, DESCRIPTORS_MAX),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(what, (most, most))
