@@ -1,0 +1,14 @@
+"""Addresses of the pages."""
+
+from django.urls import path
+
+from web import files, sign_in, theme
+
+urlpatterns = [
+    path("", files.home),
+    path("login/", sign_in.SignIn.as_view(), name="login"),
+    path("logout/", sign_in.SignOut.as_view(), name="logout"),
+    path("theme/", theme.choose_theme, name="theme"),
+    path("files/", files.files, name="files"),
+    path("files/<path:path>", files.files, name="file"),
+]
