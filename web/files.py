@@ -40,7 +40,7 @@ def files(request: HttpRequest, path: str = "") -> HttpResponse:
     if path and not is_entry and not path.endswith("/"):
         return _moved(request, address_of_folder(path))
     path = path.removesuffix("/")
-    _refuse_impossible(path[: -len(names.ENTRY_SUFFIX)] if is_entry else path, len(path.encode()))
+    _refuse_impossible(path.split("/") if path else [], is_entry=is_entry)
     view: View = _entry_page if is_entry else _folder_page
     assert isinstance(request.user, Identity)
     return view(request, principal_of_session(request.user), path)
@@ -127,7 +127,8 @@ def _moved(request: HttpRequest, address: str) -> HttpResponse:
     return HttpResponseRedirect(f"{address}?{query}" if query else address)
 
 
-def _refuse_impossible(path: str, length: int) -> None:
+def _refuse_impossible(steps: list[str], *, is_entry: bool) -> None:
     # No folder and no entry could have this name: an address like any other that leads nowhere.
-    if length > limits.PATH_MAX_BYTES or not all(names.is_stem(name) for name in path.split("/") if path):
+    stems = [*steps[:-1], steps[-1][: -len(names.ENTRY_SUFFIX)]] if is_entry else steps
+    if len("/".join(steps).encode()) > limits.PATH_MAX_BYTES or not all(map(names.is_stem, stems)):
         raise NotFound
