@@ -178,7 +178,8 @@ class ChangeArguments(ToolArguments):
         """SHA-256 over what the caller asked for, without ``request_id``. A default said aloud changes nothing."""
         asked = self.model_dump(exclude={"request_id"}, exclude_defaults=True)
         canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        # A lone surrogate is refused later, by the service, which can say where it stands.
+        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def check(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:

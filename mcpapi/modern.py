@@ -50,12 +50,12 @@ class Answer:
 def is_spoken_by(headers: Mapping[str, str], message: Message) -> bool:
     """Whether the message is of this revision, or of one nobody knows. The rest is for the handshake revisions."""
     version = headers.get(VERSION_HEADER)
-    return (
-        (version is not None and version not in HANDSHAKE_VERSIONS)
-        or VERSION_KEY in message.meta
-        or METHOD_HEADER in headers
-        or message.method == "server/discover"
-    )
+    if version is None:
+        says_so = METHOD_HEADER in headers
+    else:
+        # A header that only this revision has, beside an older version, is a client that sends it always.
+        says_so = version not in HANDSHAKE_VERSIONS
+    return says_so or VERSION_KEY in message.meta or message.method == "server/discover"
 
 
 def handle(

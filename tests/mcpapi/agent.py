@@ -3,6 +3,7 @@
 import http.client
 import itertools
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -117,6 +118,14 @@ class Agent:
         assert result["isError"] == ("error" in result["structuredContent"])
         structured: dict[str, Any] = result["structuredContent"]
         return structured
+
+    def patient_update(self, **arguments: Any) -> dict[str, Any]:
+        """As ``update``, repeated as the answer says while the store is too busy."""
+        while True:
+            answer = self.update(**arguments)
+            if not answer.get("error", {}).get("retryable"):
+                return answer
+            time.sleep(0.05)
 
     def browse(self, **arguments: Any) -> dict[str, Any]:
         return self.call("browse_knowledgebase", **arguments)

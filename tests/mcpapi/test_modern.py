@@ -218,6 +218,7 @@ def test_the_id_comes_back_as_it_came(request_id: str | int) -> None:
         ({"mcp-protocol-version": "2026-07-28"}, "tools/list", {}, True),
         ({"mcp-protocol-version": "2099-01-01"}, "initialize", {}, True),
         ({"mcp-method": "tools/list"}, "tools/list", {}, True),
+        ({"mcp-method": "initialize", "mcp-protocol-version": "2025-11-25"}, "initialize", {}, False),
         ({}, "server/discover", {}, True),
         ({}, "tools/list", META, True),
         ({"mcp-protocol-version": "2025-11-25"}, "tools/list", META, True),
