@@ -9,6 +9,7 @@ import pytest
 
 from core import limits
 from core.types import Capability, Role
+from mcpapi import modern
 from tests.mcpapi.agent import META, Agent, Era
 from tests.mcpapi.images import image_of_database, image_of_disk
 from tests.world import World
@@ -139,7 +140,7 @@ def test_a_call_from_outside_changes_nothing(furnished: Agent, data_dir: Path) -
             {"Origin": "https://evil.example"},
             {"Content-Type": "text/plain"},
             {"MCP-Protocol-Version": "1"},
-            {"Mcp-Method": "tools/list"},
+            {"MCP-Protocol-Version": modern.VERSION, "Mcp-Method": "tools/list"},
         )
     ]
 
