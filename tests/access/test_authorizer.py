@@ -5,7 +5,7 @@ import pytest
 import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from access.authorizer import Sight, sight_of
@@ -328,6 +328,8 @@ some_roles = st.dictionaries(st.sampled_from(list(TREE)), st.sampled_from(Role))
 
 
 @given(granted=some_roles, caps=st.none() | some_roles, is_owner_everywhere=st.booleans())
+@example(granted={"payments": Role.EDITOR}, caps={"eng": Role.EDITOR}, is_owner_everywhere=False)
+@example(granted={"eng": Role.EDITOR}, caps={"payments": Role.EDITOR}, is_owner_everywhere=False)
 def test_nothing_is_visible_that_is_not_at_or_below_a_folder_where_visibility_may_begin(
     granted: dict[str, Role], caps: dict[str, Role] | None, is_owner_everywhere: bool
 ) -> None:

@@ -129,6 +129,16 @@ def test_every_token_that_is_not_good_fails_alike(
     assert refused.value.as_dict() == Unauthenticated().as_dict()
 
 
+@pytest.mark.parametrize("spoil", [malformed, without_prefix, with_something_behind_it])
+def test_what_cannot_be_a_token_asks_no_database(
+    world: World, used: str, spoil: Callable[[World, str], str]
+) -> None:
+    with CaptureQueriesContext(connection) as queries, pytest.raises(Unauthenticated):
+        credentials.authenticate_token(spoil(world, used))
+
+    assert len(queries) == 0
+
+
 @pytest.mark.parametrize("spoil", [unknown, revoked, of_a_disabled_person, expired])
 def test_a_refused_token_costs_the_same_query_as_a_good_one(
     world: World, used: str, spoil: Callable[[World, str], str]

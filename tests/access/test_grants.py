@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, connection, connections
 from guardian.utils import get_user_obj_perms_model
 
-from access import audit
+from access import acl, audit
 from access.models import AuditEvent, Folder, FolderGrant, Identity
 from access.principals import Principal
 from access.services.grant_role import GrantOutcome, grant_role
@@ -185,6 +185,16 @@ def test_only_an_owner_changes_access(world: World, change: Change) -> None:
 
     assert world.grants() == before
     assert world.acl_version(PAYMENTS) == 2
+
+
+@changes
+def test_a_refused_caller_never_takes_the_lock_that_saves_need(world: World, change: Change) -> None:
+    bo = world.person("bo", role=Role.EDITOR, on=PAYMENTS)
+    world.person("priya", role=Role.READER, on=PAYMENTS)
+    world.folder(PAYMENTS)
+
+    with patch.object(acl, "writer_queue", side_effect=AssertionError), pytest.raises(Forbidden):
+        change(bo, world, PAYMENTS, "priya")
 
 
 @changes
