@@ -186,7 +186,8 @@ class ContentStore:
         self._index_lock = threading.Lock()
         self._start_lock = threading.Lock()
         self._alive: FileLock | None = None
-        self._last_time: str | None = None
+        # The time of the record at the mark, and the mark itself.
+        self._last_time: tuple[str, Mark] | None = None
         self._since_checkpoint = [0, 0]
         self._checkpoint_due = threading.Event()
         self._closing = threading.Event()
@@ -280,7 +281,7 @@ class ContentStore:
             applying.write_applied(self.layout, applied.while_applying(lsn))
             applying.apply(self.layout, lsn, operations, staged=staged)
             applying.write_applied(self.layout, end)
-        self._last_time = cause.time
+        self._last_time = cause.time, end
         self._count(len(data))
 
     def _append_bytes(
@@ -316,17 +317,19 @@ class ContentStore:
             raise StorageUnavailable
 
     def _next_time(self, applied: Mark) -> str:
-        if self._last_time is None:
-            self._last_time = self._time_of_last_record(applied)
-        return max(clock.timestamp(), self._last_time)
+        # Others may have saved since, by a clock that was ahead of ours.
+        known, start = self._last_time or ("", self._begin_of_last_segment(applied))
+        if start.lsn < applied.lsn:
+            known = max([known, *(head.cause.time for head in self._segments.heads(start, applied))])
+        self._last_time = known, applied
+        return max(clock.timestamp(), known)
 
-    def _time_of_last_record(self, applied: Mark) -> str:
+    def _begin_of_last_segment(self, applied: Mark) -> Mark:
         # The newest segment may be empty, then the one before it holds the last record.
-        first = max((lsn for lsn in self._segments.first_lsns() if lsn <= applied.lsn), default=0)
-        if first == 0:
-            return ""
-        start = Mark(first - 1, first, 0, first - 1)
-        return max((head.cause.time for head in self._segments.heads(start, applied)), default="")
+        first = max(
+            (lsn for lsn in self._segments.first_lsns() if lsn <= applied.lsn), default=applied.lsn + 1
+        )
+        return Mark(first - 1, first, 0, first - 1)
 
     def _compact(self, transaction: Transaction) -> None:
         for folder_id in transaction.changed_folders():
