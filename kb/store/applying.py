@@ -16,6 +16,8 @@ from kb.store.reserve import with_ballast
 
 STAGE_PLACE = f"{PRIVATE}/{STAGE}"
 APPLIED_PLACE = f"{PRIVATE}/{APPLIED}"
+# One record may touch thousands of folders; a process may not have thousands of files open.
+OPEN_FOLDERS_MAX = 32
 
 
 def write_applied(layout: Layout, mark: Mark) -> None:
@@ -73,6 +75,8 @@ def apply(layout: Layout, lsn: int, operations: Sequence[Operation], *, staged: 
             parent, name = operation.path[:-1], operation.path[-1]
             directory = directories.get(parent)
             if directory is None:
+                if len(directories) == OPEN_FOLDERS_MAX:
+                    os.close(directories.pop(next(iter(directories))))
                 directory = directories[parent] = _open_parent(layout, parent)
             _apply_one(
                 layout, operation, directory, name, steps.place_of(parent), staged, stage_name(lsn, number)

@@ -126,6 +126,8 @@ class Segments:
             finally:
                 os.close(descriptor)
             if lsn < end.lsn:
+                if segment == lsn + 1:
+                    raise MediaFault("the log is shorter than its mark", segment=segment)
                 segment, offset = lsn + 1, 0
 
     def for_appending(self, segment: int) -> int:
