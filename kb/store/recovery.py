@@ -37,8 +37,7 @@ def recover(layout: Layout, segments: Segments, *, from_checkpoint: bool) -> Mar
         raise MediaFault("the checkpoint cannot be read")
     base = checkpoint if from_checkpoint or applied is None else applied
     scan = segments.scan(base)
-    # What ``applied`` names, as done or as being done, was synced before it was named.
-    floor = max(checkpoint.lsn, applied.lsn if applied else 0, applied.applying if applied else 0)
+    floor = _synced(checkpoint, applied)
     if scan.last_lsn < floor:
         raise MediaFault(f"the log ends at {scan.last_lsn}, its marks say {floor}", segment=scan.segment)
     if scan.size > scan.end:
@@ -51,6 +50,12 @@ def recover(layout: Layout, segments: Segments, *, from_checkpoint: bool) -> Mar
         _replay(layout, segments, scan, base=base, end=end, whole=from_checkpoint or len(scan.places) > 1)
     applying.empty_stage(layout)
     return end
+
+
+def _synced(checkpoint: Mark, applied: Mark | None) -> int:
+    """The last record that is known to have been durable: below it nothing can be torn, only damaged."""
+    # What ``applied`` names, as done or as being done, was synced before it was named.
+    return max(checkpoint.lsn, applied.lsn, applied.applying) if applied else checkpoint.lsn
 
 
 def _ends_at(segments: Segments, applied: Mark) -> bool:

@@ -26,12 +26,16 @@ def fill(private: int) -> None:
     """Make the ballast files that are missing. Raises OSError where the disk has no room for them."""
     directory = safe_open.open_directory(private, (RESERVE,))
     try:
-        present = set(os.listdir(directory))
         for number in range(FILES):
             name = f"{number:02d}"
-            if name in present:
+            size = _size(directory, name)
+            if size == FILE_BYTES:
                 continue
-            descriptor = steps.create(directory, name, PLACE)
+            # One that was cut off while it was made is made whole.
+            if size is None:
+                descriptor = steps.create(directory, name, PLACE)
+            else:
+                descriptor = steps.open_for_change(directory, name)
             try:
                 steps.allocate(descriptor, FILE_BYTES, PLACE)
             except OSError:
@@ -41,6 +45,13 @@ def fill(private: int) -> None:
                 os.close(descriptor)
     finally:
         os.close(directory)
+
+
+def _size(directory: int, name: str) -> int | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return None
 
 
 def with_ballast(layout: Layout, step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
