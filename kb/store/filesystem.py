@@ -31,17 +31,31 @@ def check_filesystem(data_dir: Path) -> None:
 
     Raises UnsuitableFilesystem, OSError.
     """
+    check_kind(data_dir)
+    directory = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
+    try:
+        _try_locks_and_rename(directory)
+    finally:
+        os.close(directory)
+
+
+def check_kind(data_dir: Path) -> None:
+    """Refuse a disk of an unknown kind: a network, a user's own filesystem. Raises UnsuitableFilesystem, OSError."""
     kind = _magic(data_dir)
     if kind not in SUITABLE:
         raise UnsuitableFilesystem(
             f"{data_dir} lies on a filesystem that Brain does not know (type {kind:#x}). Use a local disk with one of: "
             + ", ".join(sorted(set(SUITABLE.values())))
         )
-    directory = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
-    try:
-        _try_locks_and_rename(directory)
-    finally:
-        os.close(directory)
+
+
+def check_one_disk(*directories: int) -> None:
+    """Refuse an organization of which a part is mounted from elsewhere: nothing could be renamed into it.
+
+    Raises UnsuitableFilesystem.
+    """
+    if len({os.fstat(directory).st_dev for directory in directories}) > 1:
+        raise UnsuitableFilesystem("content, log and stage of an organization must lie on one disk")
 
 
 def _magic(path: Path) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from core import safe_open
 from kb.store import marks
+from kb.store.filesystem import check_one_disk
 from kb.store.marks import Mark
 
 FORMAT_FILE = "FORMAT"
@@ -22,6 +23,7 @@ QUARANTINE = "quarantine"
 APPLIED = "applied"
 CHECKPOINT = "checkpoint"
 FAULT = "fault"
+UNSYNCED = "unsynced"
 LOCK_FILES = ("publication", "writer", "alive", "checkpoint", "gate", "content")
 
 SEGMENT_SUFFIX = ".log"
@@ -38,7 +40,10 @@ def locks_path(data_dir: Path, organization_id: str) -> Path:
 
 
 class Layout:
-    """The open directories of one organization, and its ``applied`` mark. One for each process."""
+    """The open directories of one organization, and its ``applied`` mark. One for each process.
+
+    Raises FileNotFoundError, UnsuitableFilesystem.
+    """
 
     def __init__(self, data_dir: Path, organization_id: str) -> None:
         self.organization_id = organization_id
@@ -54,6 +59,11 @@ class Layout:
         # ``applied`` is never replaced, so one descriptor stays good for the life of the process. This one is also
         # the witness for lost pages: opened before the first change, as syncfs wants it.
         self.applied = safe_open.open_file(self.private, APPLIED)
+        content = safe_open.open_directory(self.root, (CONTENT,))
+        try:
+            check_one_disk(self.root, self.log, self.stage, content)
+        finally:
+            os.close(content)
 
     def read_applied(self) -> Mark | None:
         """How far the tree follows the log; None where the mark is damaged."""

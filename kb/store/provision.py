@@ -1,5 +1,6 @@
 """Making an organization's files: under another name, synced, then renamed into place."""
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -26,6 +27,8 @@ def check_format(data_dir: Path) -> None:
     directory = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
     try:
         found = safe_open.read_file(directory, (layout.FORMAT_FILE,)).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        found = ""
     finally:
         os.close(directory)
     if found != layout.FORMAT:
@@ -40,27 +43,29 @@ def is_provisioned(data_dir: Path, organization_id: str) -> bool:
 
 
 def provision(data_dir: Path, organization_id: str) -> None:
-    """Give an organization its files, with an empty root folder. Does nothing where it has them.
+    """Give an organization its files, with an empty root folder. Changes nothing where it has them.
 
     Raises UnknownFormat, UnsuitableFilesystem, OSError.
     """
     safe_open.make_private_directory(data_dir)
     data = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
     try:
-        _write_format(data)
+        _write_format(data, data_dir)
         check_format(data_dir)
-        if is_provisioned(data_dir, organization_id):
-            return
-        check_filesystem(data_dir)
         _make_missing(data, layout.ORGANIZATIONS)
         organizations = safe_open.open_directory(data, (layout.ORGANIZATIONS,))
         try:
-            _provision_below(organizations, organization_id)
+            if not is_provisioned(data_dir, organization_id):
+                check_filesystem(data_dir)
+                _provision_below(organizations, organization_id)
+            # Also where everything was there: a start that was cut off may have made names and not synced them.
+            steps.sync_directory(organizations, layout.ORGANIZATIONS)
         finally:
             os.close(organizations)
         steps.sync_directory(data, "")
     finally:
         os.close(data)
+    _sync_above(data_dir)
 
 
 def _provision_below(organizations: int, organization_id: str) -> None:
@@ -76,7 +81,6 @@ def _provision_below(organizations: int, organization_id: str) -> None:
     finally:
         os.close(root)
     steps.rename(organizations, name, organizations, organization_id, layout.ORGANIZATIONS)
-    steps.sync_directory(organizations, layout.ORGANIZATIONS)
 
 
 def _fill(root: int) -> None:
@@ -127,17 +131,36 @@ def _fill_locks_and_log(private: int, first_record: bytes) -> None:
     os.close(log)
 
 
-def _write_format(data: int) -> None:
-    if layout.FORMAT_FILE in os.listdir(data):
+def _write_format(data: int, data_dir: Path) -> None:
+    present = os.listdir(data)
+    if layout.FORMAT_FILE in present:
         return
+    if layout.ORGANIZATIONS in present:
+        raise UnknownFormat(
+            f"{data_dir} holds organizations and no {layout.FORMAT_FILE}: put that file back."
+        )
     name = layout.FORMAT_FILE + NEW_SUFFIX
-    descriptor = safe_open.open_file(data, name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    if name in present:
+        steps.unlink(data, name, "")
+    descriptor = steps.create(data, name, "")
     try:
         steps.write_at(descriptor, 0, f"{layout.FORMAT}\n".encode(), name)
         steps.sync_file(descriptor, name)
     finally:
         os.close(descriptor)
     steps.rename(data, name, data, layout.FORMAT_FILE, "")
+    # Before there are organizations: without it they would be refused.
+    steps.sync_directory(data, "")
+
+
+def _sync_above(data_dir: Path) -> None:
+    # The data directory's own name. A folder that we may enter and not read is its owner's business.
+    with contextlib.suppress(PermissionError):
+        above = os.open(data_dir.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            steps.sync_directory(above, "..")
+        finally:
+            os.close(above)
 
 
 def _make_missing(directory: int, name: str) -> None:

@@ -7,7 +7,7 @@ import threading
 from django.conf import settings
 
 from access.writer import writer_queue
-from kb.store import provision
+from kb.store import filesystem, provision
 from kb.store.content_store import ContentStore
 from kb.store.layout import Layout
 
@@ -21,7 +21,9 @@ def provision_store(organization_id: str) -> None:
 
 
 def store_of(organization_id: str) -> ContentStore:
-    """The organization's store, opened at the first call. Raises UnknownFormat, FileNotFoundError."""
+    """The organization's store, opened at the first call. Raises UnknownFormat, UnsuitableFilesystem,
+    FileNotFoundError.
+    """
     store = _stores.get(organization_id)
     if store is None:
         with _opening:
@@ -33,7 +35,11 @@ def store_of(organization_id: str) -> ContentStore:
 
 
 def open_layout(organization_id: str) -> Layout:
-    """An organization's open directories, without a store on them. Raises UnknownFormat, FileNotFoundError."""
+    """An organization's open directories, without a store on them.
+
+    Raises UnknownFormat, UnsuitableFilesystem, FileNotFoundError.
+    """
+    filesystem.check_kind(settings.DATA_DIR)
     provision.check_format(settings.DATA_DIR)
     return Layout(settings.DATA_DIR, organization_id)
 
