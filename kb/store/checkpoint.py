@@ -1,12 +1,19 @@
-"""Making the tree durable up to a record, so that a replay need not begin earlier. Never under ``writer``."""
+"""Making the tree durable up to a record, so that a replay need not begin earlier. Never under ``writer``.
 
+The kernel tells of a page that it could not keep once, and a later sync succeeds without it. So a sync that failed
+is marked, and nobody makes a checkpoint any more until a process that finds nobody alive has replayed, and by that
+written again, everything since the last one.
+"""
+
+import contextlib
 import os
+from collections.abc import Callable
 
 from core import locks, safe_open
 from core.locks import Rank
 from core.log import get_logger
 from kb.store import reserve, steps
-from kb.store.layout import CHECKPOINT, PRIVATE, Layout
+from kb.store.layout import CHECKPOINT, PRIVATE, UNSYNCED, Layout
 from kb.store.marks import Mark
 from kb.store.segments import Segments
 
@@ -21,17 +28,38 @@ CONTENT_WAIT_SECONDS = 10.0
 NEW_SUFFIX = ".new"
 
 
-def make_checkpoint(layout: Layout) -> Mark | None:
+class TreeNotDurable(Exception):
+    """The disk could not keep what was written to the tree."""
+
+
+def make_checkpoint(layout: Layout, *, wait_seconds: float = 0) -> Mark | None:
     """Sync what the records since the last checkpoint changed, then move the checkpoint; returns the new one.
 
-    None where nothing is to be done, somebody else is at it, or a record is being applied. Reads the log no
-    further than ``applied`` and never judges its tail. Raises OSError; then the old checkpoint stands.
+    None where nothing is to be done, somebody else is at it for longer than ``wait_seconds``, a record is being
+    applied, or an earlier sync failed. Reads the log no further than ``applied`` and never judges its tail.
+
+    Raises TreeNotDurable, OSError, MediaFault; then the old checkpoint stands.
     """
     try:
-        with locks.hold(layout.locks, CHECKPOINT, Rank.CHECKPOINT):
-            return _make_checkpoint(layout)
+        with locks.hold(layout.locks, CHECKPOINT, Rank.CHECKPOINT, wait_seconds=wait_seconds):
+            return None if is_unsynced(layout) else _make_checkpoint(layout)
     except locks.LockBusy:
         return None
+
+
+def is_unsynced(layout: Layout) -> bool:
+    """Whether a sync of the tree failed since a process last started alone."""
+    try:
+        os.stat(UNSYNCED, dir_fd=layout.private, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def forget_unsynced(layout: Layout) -> None:
+    """Everything since the last checkpoint was written again. The caller is alone and holds ``writer``."""
+    if is_unsynced(layout):
+        steps.unlink(layout.private, UNSYNCED, PRIVATE)
 
 
 def _make_checkpoint(layout: Layout) -> Mark | None:
@@ -40,7 +68,11 @@ def _make_checkpoint(layout: Layout) -> Mark | None:
     previous = layout.read_checkpoint()
     if applied is None or previous is None or not applied.is_whole or applied.lsn <= previous.lsn:
         return None
-    _sync_changes(layout, previous, applied)
+    try:
+        _sync_changes(layout, previous, applied)
+    except TreeNotDurable:
+        _mark_unsynced(layout)
+        raise
     write_checkpoint(layout, applied)
     try:
         reserve.fill(layout.private)
@@ -49,41 +81,54 @@ def _make_checkpoint(layout: Layout) -> Mark | None:
     return applied
 
 
+def _mark_unsynced(layout: Layout) -> None:
+    # It need not be durable: after a power cut everything is replayed anyway.
+    with contextlib.suppress(OSError):
+        os.close(steps.create(layout.private, UNSYNCED, PRIVATE))
+
+
 def _sync_changes(layout: Layout, previous: Mark, applied: Mark) -> None:
     # The paths come from the log: a process's own list does not know what others changed.
     paths: set[tuple[str, ...]] = set()
     for head in Segments(layout).heads(previous, applied):
         paths.update(head.paths)
         if len(paths) > PATHS_MAX:
-            steps.sync_filesystem(layout.applied, PRIVATE)
+            _sync(steps.sync_filesystem, layout.applied, PRIVATE)
             return
-    folders: set[tuple[str, ...]] = set()
     for path in sorted(paths):
-        folders.add(path[:-1])
-        try:
+        # What is gone, or is a link that somebody put there, has nothing that could be synced.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, safe_open.UnsafeFile):
             _sync_path(layout, path)
-        except FileNotFoundError:
-            continue
-    for folder in sorted(folders):
-        directory = safe_open.open_directory(layout.root, folder)
-        try:
-            steps.sync_directory(directory, steps.place_of(folder))
-        finally:
-            os.close(directory)
+    for folder in sorted({path[:-1] for path in paths}):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            directory = safe_open.open_directory(layout.root, folder)
+            try:
+                _sync(steps.sync_directory, directory, steps.place_of(folder))
+            finally:
+                os.close(directory)
 
 
 def _sync_path(layout: Layout, path: tuple[str, ...]) -> None:
     parent = safe_open.open_directory(layout.root, path[:-1])
     try:
-        descriptor = os.open(
-            path[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent
-        )
+        try:
+            descriptor = safe_open.open_file(parent, path[-1])
+        except safe_open.UnsafeFile:
+            # A folder that the record made.
+            descriptor = safe_open.open_directory(parent, path[-1:])
     finally:
         os.close(parent)
     try:
-        steps.sync_file(descriptor, steps.place_of(path))
+        _sync(steps.sync_file, descriptor, steps.place_of(path))
     finally:
         os.close(descriptor)
+
+
+def _sync(step: Callable[[int, str], None], descriptor: int, place: str) -> None:
+    try:
+        step(descriptor, place)
+    except OSError as error:
+        raise TreeNotDurable(f"{place}: {os.strerror(error.errno or 0)}") from error
 
 
 def write_checkpoint(layout: Layout, mark: Mark) -> None:

@@ -36,7 +36,7 @@ RECOVERY_TRIES = 5
 COMPACT_SLACK_LINES = 64
 
 
-# Set once a sync of the tree failed in this process: from then on it makes no checkpoints.
+# Set once a sync of the tree failed in this process: from then on it makes no checkpoints, for no organization.
 _sync_failed = threading.Event()
 
 
@@ -375,6 +375,10 @@ class ContentStore:
                 pass
             try:
                 recovery.recover(self.layout, self._segments, from_checkpoint=alone is not None)
+                # A writer that died before its record was whole left nothing else behind.
+                applying.empty_stage(self.layout)
+                if alone is not None:
+                    checkpoint.forget_unsynced(self.layout)
             except (OSError, MediaFault, locks.LockBusy, StorageUnavailable) as problem:
                 self._refuse_unless_whole(problem, alone=alone is not None)
             finally:
@@ -410,20 +414,20 @@ class ContentStore:
             if not self._closing.is_set():
                 self.checkpoint()
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, *, wait_seconds: float = 0) -> None:
         """Make the tree durable now, as far as it goes. A failure is logged: the replay only gets longer."""
         self._since_checkpoint = [0, 0]
         if _sync_failed.is_set():
             return
         try:
-            checkpoint.make_checkpoint(self.layout)
+            checkpoint.make_checkpoint(self.layout, wait_seconds=wait_seconds)
+        except checkpoint.TreeNotDurable:
+            log.error("the disk could not keep the tree: there are no more checkpoints before a new start")
+            _sync_failed.set()
         except (MediaFault, locks.LockBusy) as problem:
             log.error("a checkpoint failed", problem=type(problem).__name__)
         except OSError as error:
             log.error("a checkpoint failed", problem=_errno_name(error))
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-                # The kernel tells of a lost page once. A later sync that succeeds would prove nothing.
-                _sync_failed.set()
 
     def records_behind_checkpoint(self) -> int:
         """How many records a start after a crash would replay."""
@@ -444,7 +448,8 @@ class ContentStore:
         self._checkpoint_due.set()
         if self._checkpointer is not None:
             self._checkpointer.join()
-            self.checkpoint()
+            # Another process that stops at the same time may be at it, without our last record.
+            self.checkpoint(wait_seconds=CONTENT_WAIT_SECONDS)
         if self._alive is not None:
             self._alive.drop_kept()
             self._alive = None
