@@ -23,12 +23,13 @@ class UnknownFormat(Exception):
 
 
 def check_format(data_dir: Path) -> None:
-    """Refuse a data directory with a layout that this version does not know. Raises UnknownFormat."""
+    """Refuse a data directory with a layout that this version does not know.
+
+    Raises UnknownFormat, FileNotFoundError where it says nothing about it.
+    """
     directory = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
     try:
         found = safe_open.read_file(directory, (layout.FORMAT_FILE,)).decode("ascii", "replace").strip()
-    except FileNotFoundError:
-        found = ""
     finally:
         os.close(directory)
     if found != layout.FORMAT:
