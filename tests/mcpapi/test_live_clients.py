@@ -1,6 +1,12 @@
 """Other makers' clients against a real server: they list, create, read and update without being told how."""
 
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +15,7 @@ import pytest
 from mcpapi import introduction
 from tests.mcpapi.clients import CLIENTS, Run, inspect
 from tests.mcpapi.live import Live, live
+from tests.server import PATIENCE_SECONDS, ROOT
 
 pytestmark = [pytest.mark.server, pytest.mark.clients]
 
@@ -137,6 +144,47 @@ def test_the_inspector_finds_no_schema_that_does_not_travel(server: Live, token:
     listed = inspect(era, server.url, token, "--method", "tools/list", "--strict")
 
     assert listed.returncode == 0, listed.stderr
+
+
+def blocks(language: str) -> list[str]:
+    """The blocks of code of the how-to, made for this server."""
+    text = (ROOT / "docs" / "how-to" / "connect-an-agent.md").read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_of_the_how_to_runs(server: Live, token: str) -> None:
+    (program,) = blocks("python")
+
+    run = subprocess.run(
+        [sys.executable, "-c", program.replace("http://127.0.0.1:8000", server.brain.url)],
+        env={**os.environ, "TOKEN": token},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+    assert "'path': 'Pay'" in run.stdout, run.stderr
+
+
+def test_the_curl_line_of_the_how_to_is_answered(server: Live, token: str) -> None:
+    (line,) = [block for block in blocks("sh") if block.startswith("curl ")]
+    words = shlex.split(line.replace("\\\n", " ").replace("$TOKEN", token))
+    url, (body,) = words[2], [words[at + 1] for at, word in enumerate(words) if word == "-d"]
+    headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
+
+    request = urllib.request.Request(
+        url.replace("http://127.0.0.1:8000", server.brain.url), body.encode(), headers
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
+        answer = json.loads(response.read())
+
+    assert "entries" in answer["result"]["structuredContent"]
+
+
+def test_the_settings_of_the_how_to_are_json(server: Live) -> None:
+    for block in blocks("json"):
+        assert '"http://127.0.0.1:8000/mcp"' in block
+        json.loads(block)
 
 
 @pytest.mark.parametrize("spelling", ["/mcp", "/mcp/"])
