@@ -106,14 +106,20 @@ class RangeOutOfBounds(BrainError):
 
 
 class VersionConflict(BrainError):
-    """The entry moved on since the caller read it."""
+    """The entry moved on since the caller read it.
+
+    ``since`` tells what changed, as far as the caller's version is still kept: ``diff_since``, ``diff_truncated``,
+    ``metadata_changed``.
+    """
 
     code = "VERSION_CONFLICT"
-    message = "The entry changed since you read it. Read it again, then retry with its version."
+    message = (
+        "The entry changed since you read it. Fit your change to what it is now, and retry with its version."
+    )
     http_status = 409
 
-    def __init__(self, *, current_version: str, content_hash: str) -> None:
-        super().__init__(current_version=current_version, content_hash=content_hash)
+    def __init__(self, *, current_version: str, content_hash: str, **since: Any) -> None:
+        super().__init__(current_version=current_version, content_hash=content_hash, **since)
 
 
 class AccessVersionConflict(BrainError):
@@ -125,6 +131,20 @@ class AccessVersionConflict(BrainError):
 
     def __init__(self, *, current_acl_version: int) -> None:
         super().__init__(current_acl_version=current_acl_version)
+
+
+class PatchFailed(BrainError):
+    """A diff or an edit does not fit the entry as it stands. Nothing changed.
+
+    ``failures``: up to ten hunks or edits with their reasons and what is needed to repair them, ``total_lines`` of
+    the entry; excerpts come from the version that the caller named and are kept nowhere.
+    """
+
+    code = "PATCH_FAILED"
+    message = (
+        "The change does not fit the entry, and nothing was changed. Repair what details.failures lists."
+    )
+    http_status = 409
 
 
 class RequestIdReuse(BrainError):

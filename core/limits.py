@@ -50,6 +50,20 @@ FOLDER_SCOPES_MAX = 100
 IMPORT_MAX_FILES = 100_000
 IMPORT_MAX_BYTES = 1_024 * MIB
 
+# Patching: what an update may carry beside whole content; the searching and the words that a patch may cost.
+DIFF_MAX_BYTES = 2 * MIB
+EDITS_MAX = 100
+SEARCH_BUDGET_CHARACTERS = 400 * MIB
+PATCH_FAILURES_MAX = 10
+PATCH_DETAILS_MAX_BYTES = 8 * KIB
+PATCH_EXCERPT_MAX_CHARACTERS = 240
+PATCH_WINDOW_MAX_LINES = 6
+PATCH_CANDIDATES_MAX = 5
+
+# A conflict's diff: how long it may be, and how much of the log is read to find the version it starts from.
+DIFF_SINCE_MAX_BYTES = 32 * KIB
+HISTORY_SCAN_BYTES = 256 * MIB
+
 # Rendering: a larger entry is shown as its source.
 RENDER_MAX_BYTES = 1 * MIB
 RENDER_SECONDS = 5
