@@ -105,16 +105,15 @@ def to_markup(content: str, folder_path: str) -> Markup:
     markdown = _markdown()
     env: dict[str, Any] = {}
     tokens = markdown.parse(without_mark(content), env)
-    headings = _Rewriting().rewrite(tokens)
+    start = 1 if tokens and tokens[0].type == "front_matter" else 0
+    has_opening = len(tokens) > start and tokens[start].type == "heading_open" and tokens[start].tag == "h1"
+    opening = start + 3 if has_opening else start
+    headings = _Rewriting(rank_shift=_rank_shift(tokens[opening:])).rewrite(tokens)
     cleaner = _cleaner(folder_path)
 
     def html(part: Sequence[Token]) -> str:
         return cleaner.clean(str(markdown.renderer.render(part, markdown.options, env)))
 
-    start = 1 if tokens and tokens[0].type == "front_matter" else 0
-    opening = start
-    if len(tokens) > start and tokens[start].type == "heading_open" and headings[0].level == 1:
-        opening += 3
     return Markup(
         front_matter=html(tokens[:start]),
         opening=html(tokens[start:opening]),
@@ -123,10 +122,17 @@ def to_markup(content: str, folder_path: str) -> Markup:
     )
 
 
+def _rank_shift(tokens: list[Token]) -> int:
+    # The page has a title above the text, so the text's highest rank becomes the second, whatever it was.
+    levels = [int(token.tag[1]) for token in tokens if token.type == "heading_open" and token.level == 0]
+    return 2 - min(levels, default=2)
+
+
 class _Rewriting:
     """One pass over an entry's tokens: anchors, ranks of headings, images as links, alignment as classes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, rank_shift: int) -> None:
+        self._rank_shift = rank_shift
         self._headings: list[Heading] = []
         self._anchors: dict[str, int] = {}
 
@@ -137,7 +143,7 @@ class _Rewriting:
                 case "heading_open":
                     self._heading(token, tokens[number + 1])
                 case "heading_close":
-                    token.tag = _lowered(token.tag)
+                    token.tag = self._shifted(token.tag)
                 case "th_open" | "td_open":
                     _align(token)
                 case "html_block":
@@ -151,9 +157,8 @@ class _Rewriting:
         return self._headings
 
     def _heading(self, token: Token, inline: Token) -> None:
-        # The page's own title is the one heading of first rank.
         level = int(token.tag[1])
-        token.tag = _lowered(token.tag)
+        token.tag = self._shifted(token.tag)
         given = _take_id(inline)
         if token.level == 0:
             text = plain_text(inline)
@@ -161,6 +166,9 @@ class _Rewriting:
             token.attrSet("id", anchor)
             line = token.map[0] + 1 if token.map else 1
             self._headings.append(Heading(level, text, links.ID_PREFIX + anchor, line))
+
+    def _shifted(self, tag: str) -> str:
+        return f"h{min(max(int(tag[1]) + self._rank_shift, 2), 6)}"
 
     def _free(self, wanted: str) -> str:
         # "a", "a-1", "a-2": a counter for each wanted one, so that 20,000 equal headings cost 20,000 steps.
@@ -235,10 +243,6 @@ def _align(token: Token) -> None:
     style = str(token.attrs.pop("style", ""))
     if style.startswith("text-align:"):
         token.attrSet("class", style.removeprefix("text-align:"))
-
-
-def _lowered(tag: str) -> str:
-    return f"h{min(int(tag[1]) + 1, 6)}"
 
 
 def _slug(text: str) -> str:

@@ -1,6 +1,6 @@
 """The Files pages: folders, and the entries in them, read-only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +15,7 @@ from core import limits, names
 from core.errors import NotFound
 from core.types import EntryLocator, FolderLocator
 from kb.links import address_of_entry, address_of_folder
+from kb.markup import Heading
 from kb.rendering import render as rendered
 from kb.services.browse_entries import browse_entries
 from kb.services.browse_folders import browse_folders
@@ -104,8 +105,14 @@ def _reading(request: HttpRequest, reading: Reading) -> dict[str, Any]:
         "html": html,
         # The page's heading is the entry's title; a text that begins with it need not say it twice.
         "title_anchor": opening.anchor if opening and is_title else "",
-        "outline": html.headings[1:] if is_title else html.headings,
+        "outline": _outline(html.headings[1:] if is_title else html.headings),
     }
+
+
+def _outline(headings: Sequence[Heading]) -> list[tuple[Heading, int]]:
+    # Each with how far it stands in: 1 to 3.
+    highest = min((heading.level for heading in headings), default=1)
+    return [(heading, min(heading.level - highest + 1, 3)) for heading in headings]
 
 
 def _source(request: HttpRequest, reading: Reading) -> dict[str, Any]:

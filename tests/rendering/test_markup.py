@@ -1,5 +1,8 @@
 """What a reader gets to see of an entry's Markdown."""
 
+import re
+from html.parser import HTMLParser
+
 from kb.markup import Heading, to_markup
 from tests.rendering.judge import text_of
 
@@ -21,12 +24,17 @@ def test_the_outline_has_the_headings_outside_quotes_and_lists() -> None:
     ]
 
 
-def test_headings_stand_one_rank_lower_than_written_since_the_page_has_a_title() -> None:
-    html = _body("a\n\n# One\n\n###### Six\n\n<h1>Raw</h1>\n")
-
-    assert '<h2 id="md-one">One</h2>' in html
-    assert '<h6 id="md-six">Six</h6>' in html
-    assert "<h2>Raw</h2>" in html
+def test_the_highest_rank_of_a_text_is_the_one_below_the_title_of_the_page() -> None:
+    for written, shown in [
+        ("a\n\n# One\n\n## Two\n", ["h2", "h3"]),
+        ("# Title\n\n## One\n\n### Two\n\n###### Six\n", ["h2", "h2", "h3", "h6"]),
+        ("# Title\n\n# One\n\n###### Six\n", ["h2", "h2", "h6"]),
+        ("### One\n\n#### Two\n", ["h2", "h3"]),
+        ("> # Quoted\n\n### One\n", ["h2", "h2"]),
+        ("<h1>Raw</h1>\n", ["h2"]),
+    ]:
+        markup = to_markup(written, "")
+        assert re.findall(r"<(h\d)", markup.opening + markup.body) == shown, written
 
 
 def test_equal_headings_get_different_anchors() -> None:
@@ -157,8 +165,6 @@ def test_a_wide_block_can_be_reached_by_keyboard() -> None:
 
 
 def _pre(html: str) -> str:
-    from html.parser import HTMLParser
-
     class Text(HTMLParser):
         text = ""
 
