@@ -34,6 +34,10 @@ class Change(msgspec.Struct, Generic[Result], frozen=True):
     changed: bool = True
 
 
+def _nothing() -> None:
+    """Most changes have nothing to work out before they take the writer lock."""
+
+
 def mutate(
     principal: Principal,
     request: MutationRequest | None,
@@ -41,18 +45,21 @@ def mutate(
     *,
     check: Callable[[View, Sight], object],
     change: Callable[[Transaction, Sight], Change[Result]],
+    prepare: Callable[[], object] = _nothing,
 ) -> Result:
     """Carry out ``change`` at most once for this request; a repeated request gets the answer of the first.
 
     ``check`` raises what would refuse the change, on a snapshot, so that a refused call never waits for the writer
-    lock; ``change`` asks the same again inside the transaction, where the answer still holds at the save.
+    lock. ``prepare`` is for work that takes long: nothing is held meanwhile but the claim of the request. ``change``
+    asks what ``check`` asked again inside the transaction, where the answer still holds at the save.
 
-    Raises RequestInProgress, RequestIdReuse, StorageUnavailable and whatever the two raise.
+    Raises RequestInProgress, RequestIdReuse, StorageUnavailable and whatever the three raise.
     """
     store = store_of(principal.organization_id)
     if request is None:
         with store.snapshot() as view:
             check(view, authorizer.sight_of(principal))
+        prepare()
         with store.transaction() as transaction:
             return _save(transaction, principal, None, change(transaction, authorizer.sight_of(principal)))
     with store.claim(request):
@@ -62,6 +69,7 @@ def mutate(
             if known is not None:
                 return _answer_again(known, request, view, sight, result_type)
             check(view, sight)
+        prepare()
         with store.transaction() as transaction:
             sight = authorizer.sight_of(principal)
             # Recovery may just have finished the first call's record.

@@ -6,10 +6,10 @@ from access.authorizer import Sight
 from access.principals import Principal
 from core import ids
 from core.types import EntryLocator, FolderRef, MutationRequest, Role
+from kb.conflicts import check_version, explaining_conflicts
 from kb.locate import check_entry_locator, find_entry
 from kb.mutation import Change, mutate
 from kb.registry import EntryLine, TombstoneLine
-from kb.services.update_entry import check_version
 from kb.store.content_store import Transaction, View
 from kb.store.record import Subject
 
@@ -58,4 +58,5 @@ def delete_entry(
         subject = Subject(folder_id=folder.id, path=path, entry_id=line.id)
         return Change("delete", Deleted(deletion_id=tombstone.id, path=path), folder, (subject,))
 
-    return mutate(principal, request, Deleted, check=check, change=change)
+    with explaining_conflicts(principal, entry, expected_version):
+        return mutate(principal, request, Deleted, check=check, change=change)

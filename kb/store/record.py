@@ -118,6 +118,15 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Payload:
+    """Bytes that a record gives a file, whole or appended; ``start`` and ``end`` are their offsets in the segment."""
+
+    path: tuple[str, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class RecordHead:
     """What is known of a record without its payloads: enough to follow which folders changed."""
 
@@ -198,6 +207,15 @@ def decode_head(lsn: int, header_data: bytes, *, segment: int, end: int) -> Reco
     """The head of a record that is known to be whole, such as one at or below ``applied``."""
     header = _decode_header(header_data)
     return RecordHead(lsn, header.cause, tuple(place.path for place in header.operations), segment, end)
+
+
+def decode_payloads(header_data: bytes, *, begin: int) -> list[Payload]:
+    """Where the payloads of a record stand, whose header ends at ``begin`` of its segment. Raises DamagedRecord."""
+    return [
+        Payload(place.path, begin + place.at, begin + place.at + place.length)
+        for place in _decode_header(header_data).operations
+        if place.op in ("put", "append")
+    ]
 
 
 def is_purged(data: bytes) -> bool:

@@ -109,6 +109,7 @@ def test_second_writer_of_the_same_version_loses(world: World) -> None:
     assert refused.value.details == {
         "current_version": current.version,
         "content_hash": current.content_hash,
+        "diff_since": "--- a/deployment.md\n+++ b/deployment.md\n@@ -1,1 +1,1 @@\n-old\n+first\n",
     }
 
 
