@@ -8,13 +8,13 @@ never sees the arguments of a tool: they stay with the exchange and go to the di
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 import msgspec
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from django.http.request import UnreadablePostError
 from mcp import types
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -39,6 +39,7 @@ from mcpapi.envelope import ToolResult, UnknownTool
 from mcpapi.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MalformedMessage, Message
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+DEFAULT_PORTS = {"http": 80, "https": 443}
 JSON = "application/json"
 
 
@@ -252,18 +253,35 @@ def _principal(request: Request) -> Principal:
     return principal
 
 
-def _check_origin(request: HttpRequest | Request) -> None:
+def _check_origin(request: Request) -> None:
     # Browsers send it. A page of another site must not speak to a server on somebody's own machine.
     origin = request.headers.get("Origin")
-    if origin is None or origin == settings.PUBLIC_URL:
+    if origin is None:
         return
-    try:
-        asked, own = urlsplit(origin), urlsplit(f"//{request.get_host()}")
-        if asked.scheme in ("http", "https") and asked.netloc == own.netloc and own.hostname in LOOPBACK:
+    asked = _place(origin)
+    if asked is not None:
+        own = _place(f"{asked.scheme}://{request.get_host()}")
+        if asked == _place(settings.PUBLIC_URL) or (asked == own and asked.host in LOOPBACK):
             return
-    except ValueError:
-        pass  # no URL at all
     raise PermissionDenied("This Origin may not speak to Brain.")
+
+
+class _Place(NamedTuple):
+    scheme: str
+    host: str
+    port: int
+
+
+def _place(url: str) -> _Place | None:
+    # Scheme, host and port, spelled out; None for what is no such address.
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+    except (KeyError, ValueError):
+        return None
+    if not parts.hostname or parts.path or parts.query or parts.fragment or parts.username is not None:
+        return None
+    return _Place(parts.scheme, parts.hostname, port)
 
 
 def _why_invalid(message: Message) -> tuple[int, str]:

@@ -1,20 +1,22 @@
-"""A real server, started once for all tests of a module, with the people of the stories in it."""
+"""A real server for the tests of a module, with the people of the stories in it, and agents that visit it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tests.live import LiveBrain
 from tests.mcpapi.agent import Agent, Era, through_network
 from tests.server import RunningBrain, manage, running_brain
 
 
-@dataclass
 class Live:
     """A running Brain and the commands of its shell."""
 
-    brain: RunningBrain
-    data_dir: Path
+    def __init__(self, brain: RunningBrain, data_dir: Path) -> None:
+        self.brain = brain
+        self.data_dir = data_dir
+        self._tokens: dict[tuple[str, ...], str] = {}
 
     @property
     def url(self) -> str:
@@ -31,23 +33,22 @@ class Live:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def person(self, username: str, role: str, on: str) -> None:
-        """Somebody with one grant."""
-        self.manage("create_user", username)
-        self.manage("create_folder", on)
-        self.manage("grant", username, on, role)
+    def seed(self, steps: list[dict[str, Any]]) -> None:
+        """Make people, folders and entries: see tests/seed.py."""
+        LiveBrain(self.brain, self.data_dir).seed(steps)
 
-    def service_account(self, username: str, role: str, on: str) -> None:
-        """A service account with one grant."""
-        self.manage("create_service_account", username)
-        self.manage("create_folder", on)
-        self.manage("grant", username, on, role)
-
-    def token(self, username: str, *options: str, capability: str = "write") -> str:
-        """A new token."""
+    def new_token(self, username: str, *options: str, capability: str = "write") -> str:
+        """A token that no other test has."""
         return self.manage(
             "create_token", username, "--name", f"of {username}", "--capability", capability, *options
         )
+
+    def token(self, username: str, *options: str, capability: str = "write") -> str:
+        """A token, the same for all who ask for such a one."""
+        wanted = (username, *options, capability)
+        if wanted not in self._tokens:
+            self._tokens[wanted] = self.new_token(username, *options, capability=capability)
+        return self._tokens[wanted]
 
     def agent(self, token: str, era: Era = "modern") -> Agent:
         """Somebody who shows this token over the network."""

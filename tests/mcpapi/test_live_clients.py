@@ -27,10 +27,15 @@ VERSIONS = {"python-1.30": "2025-11-25", "python-2.3": "2026-07-28", "typescript
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """deploy-bot edits Pay and reads Hr through a token that is narrowed to both."""
     with live(tmp_path_factory.mktemp("brain") / "data") as running:
-        running.service_account("deploy-bot", "editor", "Pay")
-        running.manage("create_folder", "Hr")
+        running.seed(
+            [
+                {"folder": "Pay"},
+                {"folder": "Hr"},
+                {"folder": "Secret"},
+                {"service_account": "deploy-bot", "role": "editor", "on": "Pay"},
+            ]
+        )
         running.manage("grant", "deploy-bot", "Hr", "editor")
-        running.manage("create_folder", "Secret")
         yield running
 
 

@@ -142,6 +142,17 @@ def test_a_page_of_our_own_may_ask(ada: Agent, settings: Settings, own: str) -> 
     assert reply.status == (403 if host.startswith("testserver") else 200)
 
 
+@pytest.mark.parametrize("spelled", ["https://Brain.example", "https://brain.example:443"])
+def test_the_public_address_may_be_written_with_its_port(
+    ada: Agent, settings: Settings, spelled: str
+) -> None:
+    settings.PUBLIC_URL = spelled
+
+    assert ada.request("tools/list", Origin="https://brain.example").status == 200
+    assert ada.request("tools/list", Origin="https://brain.example:8443").status == 403
+    assert ada.request("tools/list", Origin="http://brain.example").status == 403
+
+
 @pytest.mark.parametrize(
     "origin",
     [
@@ -154,7 +165,8 @@ def test_a_page_of_our_own_may_ask(ada: Agent, settings: Settings, own: str) -> 
         "file://",
         "http://127.0.0.1:8000.evil.example",
         settings.PUBLIC_URL + "/",
-        settings.PUBLIC_URL.upper(),
+        settings.PUBLIC_URL.replace("http://", "https://"),
+        settings.PUBLIC_URL.replace("http://", "http://user@"),
     ],
 )
 def test_a_page_of_another_site_may_not(ada: Agent, origin: str) -> None:
