@@ -67,7 +67,7 @@ class Layout:
 
     def read_applied(self) -> Mark | None:
         """How far the tree follows the log; None where the mark is damaged."""
-        return marks.decode(os.pread(self.applied, marks.MARK_BYTES + 1, 0))
+        return marks.decode(os.pread(self.applied, marks.MARK_BYTES, 0))
 
     def read_checkpoint(self) -> Mark | None:
         """How far the tree is durable; None where the mark is damaged or missing."""
