@@ -145,6 +145,9 @@ class _Repair:
     def _put_folder_right(self, components: Components, folder_id: str | None) -> LiveLines:
         place = "/".join((CONTENT, *components))
         data, readable, is_whole = self._read_registry(components)
+        if folder_id is not None and _own_id(readable) not in (folder_id, None):
+            # Another folder's file, copied here: nothing in it is about this folder.
+            readable, is_whole = [], False
         live = _newest([*readable, *self._lines.get(components, [])])
         if live.own is None:
             if folder_id is None:
@@ -275,6 +278,10 @@ class _Repair:
         applied = self._layout.read_applied()
         assert applied is not None
         checkpoint.write_checkpoint(self._layout, applied)
+
+
+def _own_id(lines: list[SnapshotLine | Line]) -> str | None:
+    return next((line.id for line in lines if isinstance(line, OwnLine)), None)
 
 
 def _newest(lines: list[SnapshotLine | Line]) -> LiveLines:
