@@ -203,8 +203,7 @@ class ContentStore:
         Raises StorageUnavailable.
         """
         with self.still() as applied:
-            with self._index_lock:
-                self._index.refresh(applied)
+            self._refresh(applied)
             yield View(self.layout, self._index)
 
     @contextmanager
@@ -230,6 +229,15 @@ class ContentStore:
         """The bytes that the line tells of, without holding anything. Raises DamagedEntry where they are gone."""
         return _read_image(self.layout, folder, entry)
 
+    def _refresh(self, applied: Mark) -> bool:
+        """Let the index follow; False where it found damage, which is marked, though reading can go on."""
+        with self._index_lock:
+            self._index.refresh(applied)
+            damage = self._index.take_damage()
+        if damage is not None:
+            faults.mark(self.layout, damage)
+        return damage is None
+
     # -- changing -------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -239,8 +247,8 @@ class ContentStore:
         Raises StorageUnavailable.
         """
         with self.writing() as applied:
-            with self._index_lock:
-                self._index.refresh(applied)
+            if not self._refresh(applied):
+                raise StorageUnavailable
             transaction = Transaction(self, self.layout, self._index, time=self._next_time(applied))
             yield transaction
             self._compact(transaction)
@@ -336,8 +344,7 @@ class ContentStore:
             applied = self.layout.read_applied()
             if applied is None or not applied.is_whole:
                 return
-            with self._index_lock:
-                self._index.refresh(applied)
+            self._refresh(applied)
             known = self._index.registries[folder_id]
             lines = known.all_lines()
             if known.line_count <= 2 * len(lines) + COMPACT_SLACK_LINES:

@@ -140,6 +140,29 @@ def content_in_log(layout: Layout, wanted: dict[Path, str]) -> Iterator[tuple[Pa
                 yield operation.path, operation.data
 
 
+def file_in_log(layout: Layout, path: Path, *, up_to: int) -> bytes | None:
+    """The bytes that the records up to ``up_to`` give a file; None where the log no longer tells all of them."""
+    data: bytes | None = None
+    for found in walk_log(layout):
+        if isinstance(found, LogDamage):
+            # A change of the file may have stood here.
+            data = None
+            continue
+        if found[1].lsn > up_to:
+            break
+        for operation in found[1].operations:
+            if operation.path != path:
+                continue
+            match operation:
+                case Put(data=put):
+                    data = put
+                case Append(offset=offset, data=tail) if data is not None and len(data) >= offset:
+                    data = data[:offset] + tail
+                case _:
+                    data = None
+    return data
+
+
 def _walk_segment(layout: Layout, segment: int) -> Iterator[LogDamage | tuple[int, Record]]:
     descriptor = safe_open.open_file(layout.log, segment_name(segment))
     try:

@@ -1,7 +1,10 @@
 """What one process has decoded of the tree: folders, registries, and which folder holds which entry.
 
-It follows the log: only registries named by new records are read again, and of those only what was appended. It is
-used and refreshed only while the caller holds ``content`` (shared) or ``writer``; all holders at one time see
+It follows the log: only registries named by new records are read again, and of those only what was appended. Where a
+registry or the newest part of the log cannot be read, the tree is decoded from what is left of the two, so that
+reading goes on; the damage is kept for whoever asks.
+
+It is used and refreshed only while the caller holds ``content`` (shared) or ``writer``; all holders at one time see
 the same record as the last one, so the lists may change in place between them and never under them.
 """
 
@@ -9,16 +12,17 @@ import bisect
 import os
 
 from core import names, safe_open
-from core.log import get_logger
 from core.types import FolderRef
 from kb import registry
 from kb.registry import EntryLine, FolderLine, Line, LiveLines, OwnLine, SnapshotLine, TombstoneLine
+from kb.store import fold
 from kb.store.faults import MediaFault
 from kb.store.layout import CONTENT, Layout
 from kb.store.marks import Mark
 from kb.store.segments import Segments
 
-log = get_logger(__name__)
+# What stands where a registry should be, when it is not one.
+UNREADABLE = (FileNotFoundError, NotADirectoryError, safe_open.UnsafeFile)
 
 
 class FolderRegistry(LiveLines):
@@ -94,24 +98,22 @@ class Index:
         self.root_id = ""
         self._folder_ids: dict[str, str] = {}
         self._entry_folders: dict[str, str] = {}
+        self._damage: MediaFault | None = None
 
     def refresh(self, mark: Mark) -> None:
-        """Follow the log to ``mark``. Raises MediaFault where a registry cannot be read."""
+        """Follow the log to ``mark``. Raises MediaFault where registries and log together do not tell the tree."""
         if self.mark == mark:
             return
-        try:
-            if self.mark is None or not self._follow(self.mark, mark):
-                self._load_all()
-        except registry.DamagedRegistry as error:
-            self.mark = None
-            raise MediaFault(f"a registry is damaged: {error}") from error
-        except (FileNotFoundError, NotADirectoryError) as error:
-            self.mark = None
-            raise MediaFault("a registry or folder is missing") from error
-        except BaseException:
-            self.mark = None
-            raise
+        start, self.mark = self.mark, None
+        if start is None or not self._follow(start, mark):
+            self._load_all(mark)
+        # Only a whole tree gets a mark: after a failure the next one starts from nothing.
         self.mark = mark
+
+    def take_damage(self) -> MediaFault | None:
+        """What was found damaged since the last question, though reading goes on without it."""
+        damage, self._damage = self._damage, None
+        return damage
 
     def folder(self, folder_id: str) -> FolderRegistry | None:
         """The folder with this id."""
@@ -138,57 +140,72 @@ class Index:
                 touched.update(path[1:-1] for path in head.paths if path[-1] == registry.REGISTRY_NAME)
         except FileNotFoundError:
             return False
+        except MediaFault as fault:
+            self._damage = fault
+            return False
         # A new folder's parent comes first, so its own registry is loaded through the parent's new line.
         for path in sorted(touched, key=len):
             folder = self.folder_at(list(path))
             if folder is not None:
-                self._reload(folder)
+                self._reload(folder, end)
         return True
 
-    def _load_all(self) -> None:
+    def _load_all(self, mark: Mark) -> None:
         self.registries.clear()
         self._folder_ids.clear()
         self._entry_folders.clear()
         self.root_id = ""
-        self._load([FolderRef(id="", path="", lineage=())])
+        self._load([FolderRef(id="", path="", lineage=())], mark)
         self.root_id = self._folder_ids[""]
 
-    def _load(self, pending: list[FolderRef]) -> None:
+    def _load(self, pending: list[FolderRef], mark: Mark) -> None:
         # A list and no recursion: a path may be hundreds of folders deep.
         while pending:
-            pending.extend(self._load_one(pending.pop()))
+            folder = pending.pop()
+            data, lines = self._whole(folder, mark)
+            if folder.id == "":
+                own_id = _own_id(lines)
+                folder = FolderRef(id=own_id, path="", lineage=(own_id,))
+            pending.extend(self._add(folder, data, lines))
 
-    def _load_one(self, folder: FolderRef) -> list[FolderRef]:
-        data = self._read(folder, 0)
-        loaded = FolderRegistry(folder, data[: registry.KEY_BYTES].split(b"\n")[0])
-        lines = registry.decode_lines(data)
-        if not lines or not isinstance(lines[0], SnapshotLine):
-            raise registry.DamagedRegistry("the first line is not a snapshot")
-        if folder.id == "":
-            own = next((line for line in lines if isinstance(line, OwnLine)), None)
-            if own is None:
-                raise registry.DamagedRegistry("the root's own line is missing")
-            loaded.folder = FolderRef(id=own.id, path="", lineage=(own.id,))
-        self.registries[loaded.folder.id] = loaded
-        self._folder_ids[names.fold(folder.path)] = loaded.folder.id
-        new_children = self._take(loaded, lines, len(data))
-        if loaded.own is None or loaded.own.id != loaded.folder.id:
-            raise registry.DamagedRegistry("a registry belongs to another folder")
-        return new_children
+    def _add(self, folder: FolderRef, data: bytes, lines: list[SnapshotLine | Line]) -> list[FolderRef]:
+        loaded = FolderRegistry(folder, _key(data))
+        self.registries[folder.id] = loaded
+        self._folder_ids[names.fold(folder.path)] = folder.id
+        return self._take(loaded, lines, len(data))
 
-    def _reload(self, known: FolderRegistry) -> None:
-        size, key = self._stamp(known.folder)
-        if key == known.key and size >= known.size:
-            if size > known.size:
+    def _reload(self, known: FolderRegistry, mark: Mark) -> None:
+        try:
+            size, key = self._stamp(known.folder)
+            if key == known.key and size >= known.size:
                 lines = registry.decode_lines(self._read(known.folder, known.size))
-                self._load(self._take(known, lines, size))
-            return
+                self._load(self._take(known, lines, size), mark)
+                return
+        except (registry.DamagedRegistry, *UNREADABLE):
+            # Read whole, or from the log, below.
+            pass
+        data, lines = self._whole(known.folder, mark)
         for entry_id in known.entries:
             del self._entry_folders[entry_id]
-        data = self._read(known.folder, 0)
-        fresh = FolderRegistry(known.folder, data[: registry.KEY_BYTES].split(b"\n")[0])
-        self.registries[known.folder.id] = fresh
-        self._load(self._take(fresh, registry.decode_lines(data), len(data)))
+        self._load(self._add(known.folder, data, lines), mark)
+
+    def _whole(self, folder: FolderRef, mark: Mark) -> tuple[bytes, list[SnapshotLine | Line]]:
+        """A folder's registry, as file and as lines; where the file is damaged, what the log says it is."""
+        try:
+            data = self._read(folder, 0)
+            return data, _checked(folder, registry.decode_lines(data))
+        except (registry.DamagedRegistry, *UNREADABLE) as problem:
+            place = f"the registry of the folder {folder.id or 'at the root'}"
+            logged = fold.file_in_log(
+                self._layout, fold.registry_path(tuple(_components(folder))), up_to=mark.lsn
+            )
+            if logged is None:
+                raise MediaFault(f"{place} is damaged, and the log does not have all of it") from problem
+            self._damage = MediaFault(f"{place} is damaged; reading goes on from the log")
+            try:
+                return logged, _checked(folder, registry.decode_lines(logged))
+            except registry.DamagedRegistry as error:
+                raise MediaFault(f"{place} is damaged, and so is the log") from error
 
     def _take(self, target: FolderRegistry, lines: list[SnapshotLine | Line], size: int) -> list[FolderRef]:
         """Let the lines count; returns the child folders that are not known yet."""
@@ -208,8 +225,7 @@ class Index:
         return new_children
 
     def _open(self, folder: FolderRef) -> int:
-        components = folder.path.split("/") if folder.path else []
-        directory = safe_open.open_directory(self._layout.root, (CONTENT, *components))
+        directory = safe_open.open_directory(self._layout.root, (CONTENT, *_components(folder)))
         try:
             return safe_open.open_file(directory, registry.REGISTRY_NAME)
         finally:
@@ -226,6 +242,28 @@ class Index:
         descriptor = self._open(folder)
         try:
             head = os.pread(descriptor, registry.KEY_BYTES, 0)
-            return os.fstat(descriptor).st_size, head.split(b"\n")[0]
+            return os.fstat(descriptor).st_size, _key(head)
         finally:
             os.close(descriptor)
+
+
+def _key(data: bytes) -> bytes:
+    return data[: registry.KEY_BYTES].split(b"\n")[0]
+
+
+def _components(folder: FolderRef) -> list[str]:
+    return folder.path.split("/") if folder.path else []
+
+
+def _own_id(lines: list[SnapshotLine | Line]) -> str:
+    return next((line.id for line in lines if isinstance(line, OwnLine)), "")
+
+
+def _checked(folder: FolderRef, lines: list[SnapshotLine | Line]) -> list[SnapshotLine | Line]:
+    """The lines, if they are a whole registry of this folder. Raises DamagedRegistry."""
+    if not lines or not isinstance(lines[0], SnapshotLine):
+        raise registry.DamagedRegistry("the first line is not a snapshot")
+    own_id = _own_id(lines)
+    if own_id == "" or own_id != (folder.id or own_id):
+        raise registry.DamagedRegistry("the registry is not this folder's")
+    return lines

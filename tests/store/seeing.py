@@ -22,6 +22,7 @@ def picture_in(view: View) -> Picture:
     while pending:
         known = pending.pop()
         path = known.folder.path
+        assert path not in folders, f"{path} stands in itself"
         folders[path] = known.folder.id
         for line in known.entries.values():
             shown = json.dumps(msgspec.to_builtins(line), sort_keys=True)
