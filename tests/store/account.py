@@ -192,7 +192,7 @@ def picture_of(files: Files) -> Picture:
 
 def mark(path: Path) -> tuple[int, int, int, int] | None:
     """The four numbers of ``applied`` or ``checkpoint``: lsn, segment, offset, applying. None where damaged."""
-    data = path.read_bytes()
+    data = path.read_bytes()[:40]
     if len(data) != 40 or data[:4] != b"BRM1" or struct.unpack(">I", data[36:])[0] != zlib.crc32(data[:36]):
         return None
     lsn, segment, offset, applying = struct.unpack(">QQQQ", data[4:36])
