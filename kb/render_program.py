@@ -1,7 +1,7 @@
 """The program in which entries become HTML, run by kb/render_process.py: a text in, markup out, until its input ends.
 
-After its start it can open no file and no socket, write no file and start no program; it has bounds on memory and
-time that it cannot lift. It is given nothing but the text: no environment, no database, no place of any data.
+After its start it can open no file and no socket and write no file; it has bounds on memory and time that it cannot
+lift. It is given nothing but the text: no environment, no database, no place of any data.
 """
 
 import os
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def give_up_everything() -> None:
-    """From here on: no new open file, no written byte but to the pipe, no child, bounded memory. Cannot be undone."""
+    """From here on: no new open file, no written byte but to the pipe, bounded memory. Cannot be undone."""
     for what, most in (
         (resource.RLIMIT_AS, limits.RENDER_MEMORY_BYTES),
         (resource.RLIMIT_NOFILE, DESCRIPTORS_MAX),
