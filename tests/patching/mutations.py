@@ -66,7 +66,7 @@ def old_starts_count_earlier_insertions(diff: str, random: Random) -> str | None
 
 
 def a_new_start_is_wrong(diff: str, random: Random) -> str | None:
-    return _change_header(diff, random, lambda a, b, c, d: (a, b, c + random.choice((-3, 5, 40)), d))
+    return _change_header(diff, random, lambda a, b, c, d: (a, b, max(1, c + random.choice((-3, 5, 40))), d))
 
 
 def every_hunk_starts_at_one(diff: str, random: Random) -> str | None:

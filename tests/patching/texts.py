@@ -1,5 +1,7 @@
 """Texts of every kind that the text policy allows, and pairs of them as an edit makes them."""
 
+from random import Random
+
 from hypothesis import strategies as st
 
 # Lines that have undone one patch program or another.
@@ -68,3 +70,21 @@ def pairs(draw: st.DrawFn, *, told_apart: bool = False) -> tuple[str, str]:
 
 def _joined(parts: list[str], end: str) -> str:
     return "\n".join(parts) + (end if parts else "")
+
+
+def random_pair(random: Random) -> tuple[str, str]:
+    """Such a pair for those who try millions of them and need no example made smaller."""
+    old = [_random_line(random) for _ in range(random.choice((0, 1, 1, 2, 3, 5, 8, 20, 40)))]
+    new = list(old)
+    for _ in range(random.randint(0, 4)):
+        at = random.randint(0, len(new))
+        new[at : at + random.randint(0, 3)] = [_random_line(random) for _ in range(random.randint(0, 3))]
+    return _joined(old, random.choice(("", "\n", "\n"))), _joined(new, random.choice(("", "\n", "\n")))
+
+
+def _random_line(random: Random) -> str:
+    if random.random() < 0.7:
+        return random.choice((*TRICKY, "a", "b"))
+    return "".join(
+        random.choice("ab \t-+@\\\u00e9x\u2028\u2029\U0001f600") for _ in range(random.randint(0, 6))
+    )

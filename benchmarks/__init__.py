@@ -1,0 +1,1 @@
+"""Measuring Brain, beside what it could be measured against."""
