@@ -1,5 +1,5 @@
 # Brain's commands. `make run` starts it from a bare checkout, `make test` runs every test.
-.PHONY: run setup test check bench lock
+.PHONY: run setup test test-long check bench lock
 .NOTPARALLEL:
 
 PY := .venv/bin/python
@@ -17,6 +17,11 @@ test:
 	@scripts/bootstrap dev
 	@scripts/test-tools
 	@exec $(PYTEST)
+
+# What takes minutes: every kill, every modelled power cut, many processes for a minute.
+test-long:
+	@scripts/bootstrap dev
+	@exec $(PYTEST) -m long tests/store
 
 check:
 	@scripts/bootstrap dev

@@ -3,14 +3,17 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
 from kb.store import checkpoint, content_store, reserve
 from kb.store.content_store import ContentStore
+from tests.store.kills import prepared
 from tests.store.small import Small
 
 # Nothing here is judged by the clock.
@@ -37,6 +40,12 @@ def small(tmp_path: Path, small_reserve: None) -> Small:
 
 
 @pytest.fixture
+def past(ram: Path, small_reserve: None) -> Small:
+    """An organization with a past: some records below its checkpoint, some above, and everybody dead."""
+    return prepared(ram / "past")
+
+
+@pytest.fixture
 def store(small: Small) -> Iterator[ContentStore]:
     """The store of ``small`` in this process."""
     with small.opened() as store:
@@ -49,3 +58,40 @@ def ram() -> Iterator[Path]:
     roomy = RAM.is_dir() and os.access(RAM, os.W_OK) and shutil.disk_usage(RAM).free > RAM_NEEDED_BYTES
     with tempfile.TemporaryDirectory(prefix="brain-store-", dir=RAM if roomy else None) as name:
         yield Path(name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """``long(reason)`` marks what ``make test-long`` runs and nobody else."""
+    config.addinivalue_line("markers", "long(reason): takes minutes; run by `make test-long`")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long forms out, and say so, unless they are asked for."""
+    if "long" in config.option.markexpr:
+        return
+    for item in items:
+        found = item.get_closest_marker("long")
+        if found is not None:
+            item.add_marker(pytest.mark.skip(reason=f"make test-long: {found.kwargs['reason']}"))
+
+
+TRIED = "tried: "
+
+
+@pytest.fixture
+def tried(record_property: Callable[[str, object], None]) -> Callable[[str, int], None]:
+    """Note how many kills, states or reads a test tried; the summary adds them up."""
+    return lambda what, count: record_property(TRIED + what, count)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what was tried in all."""
+    sums: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "call":
+                for name, value in report.user_properties:
+                    if name.startswith(TRIED):
+                        sums[name.removeprefix(TRIED)] += value
+    for name, count in sorted(sums.items()):
+        terminalreporter.write_line(f"store: {count} {name}")
