@@ -254,6 +254,7 @@ _SENTENCES = {
     "less_than_equal": "This must be at most {le}.",
     "bool_type": "This must be true or false.",
     "list_type": "This must be a list.",
+    "too_short": "This is empty.",
     "model_type": "This must be an object.",
     "literal_error": "This must be one of {expected}.",
 }

@@ -17,8 +17,8 @@ the version of the whole entry.
 
 If update_knowledgebase is listed, you may write where your role is editor or owner. Give each change a new \
 request_id. If an answer is lost or says "retryable": true, repeat exactly the same call with the same request_id: it \
-takes effect at most once. An update needs the version you read; on VERSION_CONFLICT read again, merge, and send the \
-result with the new version.
+takes effect at most once. An update needs the version you read. Change a part of a text with edits or a diff. On \
+VERSION_CONFLICT and PATCH_FAILED the details tell what the entry reads now: fit your change to it and send it again.
 
 An error is a result with isError and {"error": {"code", "message", "retryable", "details"}}. INVALID_ARGUMENT and \
 LIMIT_EXCEEDED name the field to repair; repair it and call again. retry_after_seconds stands only where a retry helps.

@@ -1,8 +1,9 @@
 """Changing content: creating, updating and deleting entries, creating folders."""
 
+import dataclasses
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from access.principals import Principal
 from backup.services.add_backup_state import add_backup_state, add_deletion_backup_state
@@ -18,6 +19,7 @@ from mcpapi.arguments import (
     EntryArguments,
     ExpectedVersion,
     NamedFolderArguments,
+    RequestId,
     Shape,
     bounded,
 )
@@ -60,6 +62,29 @@ Content = Annotated[
         most=limits.CONTENT_MAX_BYTES,
     ),
 ]
+Diff = Annotated[
+    str,
+    bounded(
+        "A unified diff against the version you read, such as '@@ -3,1 +3,2 @@\\n Run it.\\n+Check it.\\n', with right "
+        f"counts; file headers may be left out. At most {limits.DIFF_MAX_BYTES:,} bytes. Give at most one of diff, "
+        "edits and content.",
+        least=1,
+        most=limits.DIFF_MAX_BYTES,
+    ),
+]
+OldText = Annotated[
+    str, bounded("Stands in the entry exactly once, to the character.", least=1, most=limits.DIFF_MAX_BYTES)
+]
+NewText = Annotated[str, bounded("What stands there afterwards.", most=limits.DIFF_MAX_BYTES)]
+DryRun = Annotated[
+    bool,
+    Field(
+        description=(
+            "true: judge everything, return the diff that would be made, change nothing; request_id may be left out. "
+            "Default false."
+        )
+    ),
+]
 Reason = Annotated[
     str, bounded("Why, in a sentence; kept with the change.", most=limits.REASON_MAX_CHARACTERS)
 ]
@@ -86,23 +111,59 @@ class Metadata(Shape):
     type: EntryKind | None = None
 
 
+class Edit(Shape):
+    """One passage and what it becomes."""
+
+    old_text: OldText
+    new_text: NewText
+
+
+Edits = Annotated[
+    list[Edit],
+    Field(
+        min_length=1,
+        max_length=limits.EDITS_MAX,
+        description=(
+            "Exact replacements of passages that do not overlap, all found in the entry as it stands. Literal text, "
+            "no patterns."
+        ),
+    ),
+]
+
+
+def _advertise_request_id(schema: dict[str, Any]) -> None:
+    # Only a dry run can do without it.
+    schema["required"].append("request_id")
+
+
 class Update(ChangeArguments, EntryArguments):
     """``update``."""
 
+    model_config = ConfigDict(json_schema_extra=_advertise_request_id)
+
     action: Literal["update"]
+    request_id: RequestId | None = None  # type: ignore[assignment]
     expected_version: ExpectedVersion
+    edits: Edits | None = None
+    diff: Diff | None = None
     content: Content | None = None
     metadata: (
         Annotated[Metadata, Field(description="The metadata to change; what is left out stays.")] | None
     ) = None
     reason: Reason | None = None
+    dry_run: DryRun = False
 
     @model_validator(mode="after")
-    def _changes_something(self) -> Self:
+    def _changes_something_once(self) -> Self:
+        if self.request_id is None and not self.dry_run:
+            raise InvalidArgument("request_id", "This field is required.")
         if self.metadata is not None and not self.metadata.model_fields_set:
             raise InvalidArgument("metadata", "Give at least one of title, description, tags and type.")
-        if self.content is None and self.metadata is None:
-            raise InvalidArgument("content", "Give content, metadata or both.")
+        given = [name for name in ("content", "diff", "edits") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InvalidArgument(given[1], "Give at most one of content, diff and edits.")
+        if not given and self.metadata is None:
+            raise InvalidArgument("content", "Give one of edits, diff and content, or metadata, or both.")
         return self
 
 
@@ -137,25 +198,37 @@ def create(principal: Principal, arguments: Create) -> dict[str, Any]:
 
 
 def update(principal: Principal, arguments: Update) -> dict[str, Any]:
-    """The entry as it is now, and whether that is another than before."""
+    """The entry as it is now, and whether that is another than before; of a dry run what would be."""
     metadata = arguments.metadata or Metadata()
     updated = update_entry(
         principal,
-        _request(principal, arguments),
+        None if arguments.dry_run else _request(principal, arguments),
         arguments.entry,
         expected_version=arguments.expected_version,
         content=arguments.content,
+        diff=arguments.diff,
+        edits=None
+        if arguments.edits is None
+        else [(edit.old_text, edit.new_text) for edit in arguments.edits],
         title=metadata.title,
         description=metadata.description,
         tags=metadata.tags,
         type=metadata.type,
         reason=arguments.reason,
+        dry_run=arguments.dry_run,
     )
-    return {
+    answer: dict[str, Any] = {
         "entry": add_backup_state([updated.entry.as_dict()])[0],
         "changed": updated.changed,
         "previous_content_hash": updated.previous_content_hash,
     }
+    if updated.offsets:
+        answer["offsets"] = [dataclasses.asdict(offset) for offset in updated.offsets]
+    if updated.diff is not None:
+        answer["diff"] = updated.diff
+    if updated.diff_truncated:
+        answer["diff_truncated"] = True
+    return answer
 
 
 def delete(principal: Principal, arguments: Delete) -> dict[str, Any]:
@@ -198,11 +271,13 @@ TOOL = Tool(
         'request_id: a new one for every change. When an answer is lost, or says "retryable": true, repeat exactly '
         "the same call with the same request_id; it takes effect at most once. REQUEST_IN_PROGRESS, "
         "STORAGE_UNAVAILABLE: wait retry_after_seconds, then repeat it. REQUEST_ID_REUSE: this id made another "
-        "change; take a new one. VERSION_CONFLICT: somebody changed the entry; read it again, merge, send the result "
-        "with the new version and a new request_id. NAME_CONFLICT: the name is taken; choose another, or update the "
-        "entry that has it. PATH_PENDING_DELETION_BACKUP: choose another name for now. NOT_FOUND: no such folder or "
-        "entry, or none that you may read; an update never creates. FORBIDDEN: you may read here but not write. "
-        "INVALID_ARGUMENT, LIMIT_EXCEEDED: details names the field; nothing changed, repair it and call again."
+        "change; take a new one. VERSION_CONFLICT: somebody changed the entry; fit your change to details.diff_since "
+        "(without it, read again) and send it with details.current_version. PATCH_FAILED: nothing changed; "
+        "details.failures shows where the entry reads otherwise; repair all of it and send again. NAME_CONFLICT: the "
+        "name is taken; choose another, or update the entry that has it. PATH_PENDING_DELETION_BACKUP: choose another "
+        "name for now. NOT_FOUND: no such folder or entry, or none that you may read; an update never creates. "
+        "FORBIDDEN: you may read here but not write. INVALID_ARGUMENT, LIMIT_EXCEEDED: details names the field; "
+        "nothing changed, repair it and call again."
     ),
     actions=(
         Action(
@@ -225,13 +300,13 @@ TOOL = Tool(
             name="update",
             arguments=Update,
             run=update,
-            description="replace the content, the given metadata, or both.",
+            description="change passages by edits or a diff, or all of the content; metadata; or both.",
             example={
                 "action": "update",
                 "request_id": "deploy-guide-2",
                 "path": "Guides/Deploy.md",
                 "expected_version": "v7q2",
-                "content": "# Deploying\n\nRun it.\n",
+                "edits": [{"old_text": "Run it.", "new_text": "Run it twice."}],
             },
             needs=Capability.WRITE,
         ),

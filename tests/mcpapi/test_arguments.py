@@ -50,6 +50,13 @@ GOOD: dict[str, list[dict[str, Any]]] = {
     "update": [
         {"request_id": "r", "path": "A.md", "expected_version": "v", "content": ""},
         {"request_id": "r", "entry_id": "e", "expected_version": "v", "metadata": {"tags": []}, "reason": ""},
+        {"request_id": "r", "path": "A.md", "expected_version": "v", "diff": "@@ -1 +1 @@\n-a\n+b\n"},
+        {
+            "path": "A.md",
+            "expected_version": "v",
+            "edits": [{"old_text": "a", "new_text": ""}],
+            "dry_run": True,
+        },
         {
             "request_id": "r",
             "path": "A.md",

@@ -27,6 +27,7 @@ CODES = {
     "LIMIT_EXCEEDED",
     "NAME_CONFLICT",
     "NOT_FOUND",
+    "PATCH_FAILED",
     "PATH_PENDING_DELETION_BACKUP",
     "RANGE_OUT_OF_BOUNDS",
     "REQUEST_ID_REUSE",
@@ -275,6 +276,19 @@ def test_version_conflict(world: World, ada: Agent) -> None:
             "current_version": entry.version,
             "content_hash": entry.content_hash,
         }
+
+
+def test_patch_failed(world: World, ada: Agent) -> None:
+    entry = world.entry("Eng/A.md", "one\n")
+
+    for change in ({"diff": "@@ -1 +1 @@\n-two\n+2\n"}, {"edits": [{"old_text": "two", "new_text": "2"}]}):
+        answer = ada.update(
+            action="update", request_id="u", path="Eng/A.md", expected_version=entry.version, **change
+        )
+        error = error_of(answer)
+        assert error["code"] == "PATCH_FAILED"
+        assert error["details"].keys() == {"failures", "total_lines", "current_version"}
+    assert world.text_of("Eng/A.md") == "one\n"
 
 
 def test_request_id_reuse(world: World, ada: Agent) -> None:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from core import errors, limits
+from kb.patching.failures import Reason
 from mcpapi import catalog, introduction, messages, modern
 from mcpapi.operations import Action, Tool
 from tests.server import ROOT
@@ -13,8 +14,8 @@ REFERENCE = ROOT / "docs" / "reference"
 ACTIONS = [(tool, action) for tool in catalog.TOOLS for action in tool.actions]
 
 # Of operations that no tool offers yet. Each moves to the page with its tool.
-CODES_OF_LATER_TOOLS = {"SECTION_NOT_FOUND", "AMBIGUOUS_SECTION", "PATCH_FAILED"}
-LIMITS_OF_LATER_TOOLS = re.compile("(PATCH|DIFF|EDITS|SEARCH|QUERY|HEADING|OUTLINE|HISTORY|NAME_FILTER)_")
+CODES_OF_LATER_TOOLS = {"SECTION_NOT_FOUND", "AMBIGUOUS_SECTION"}
+LIMITS_OF_LATER_TOOLS = re.compile("(SEARCH|QUERY|HEADING|OUTLINE|NAME_FILTER)_")
 
 
 def section(text: str, heading: str) -> str:
@@ -80,6 +81,13 @@ def test_each_limit_stands_in_the_reference_with_its_number() -> None:
     assert [name for name in set(known) - set(told) if not LIMITS_OF_LATER_TOOLS.match(name)] == []
     for name, number in told.items():
         assert f"{known[name]:,}" in re.findall(r"[\d,]+", number), name
+
+
+def test_each_reason_of_a_patch_that_failed_stands_in_the_reference() -> None:
+    text = (REFERENCE / "mcp.md").read_text("utf-8")
+
+    for reason in Reason:
+        assert f"`{reason.value}`" in text
 
 
 def test_each_revision_and_protocol_code_stands_in_the_reference() -> None:
