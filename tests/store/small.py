@@ -64,3 +64,15 @@ class Small:
     def leftovers(self) -> list[str]:
         """What a writer who is gone left in ``stage/``."""
         return sorted(path.name for path in self.stage.iterdir())
+
+
+def vanish(store: ContentStore) -> None:
+    """End a store as SIGKILL ends its process: no checkpoint, no word, and every lock is free."""
+    store._closing.set()
+    store._checkpoint_due.set()
+    if store._checkpointer is not None:
+        store._checkpointer.join()
+    if store._alive is not None:
+        store._alive.drop_kept()
+    store._segments.close()
+    store.layout.close()
