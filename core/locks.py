@@ -15,7 +15,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from core import clock, limits, safe_open
 from core.errors import StorageUnavailable
@@ -58,10 +58,20 @@ _open_locks: set["FileLock"] = set()
 
 
 def _forget_inherited() -> None:
+    global _heavy_places
     for lock in _open_locks:
         lock.close_inherited()
     _open_locks.clear()
     _held.ranks = []
+    # The other threads are not here, so their places are free. This thread goes on with what it was doing.
+    _heavy_places = threading.BoundedSemaphore(limits.HEAVY_WORK_MAX)
+    if _held.heavy > 0:
+        _heavy_places.acquire()
+
+
+def _check_order(rank: Rank) -> None:
+    if _held.ranks and (rank <= Rank.CHECKPOINT or _held.ranks[-1] >= rank):
+        raise WrongLockOrder(f"{rank.name} after {[held.name for held in _held.ranks]}")
 
 
 os.register_at_fork(after_in_child=_forget_inherited)
@@ -82,8 +92,7 @@ class FileLock:
 
         Raises LockBusy, WrongLockOrder.
         """
-        if _held.ranks and (self._rank <= Rank.CHECKPOINT or _held.ranks[-1] >= self._rank):
-            raise WrongLockOrder(f"{self._rank.name} after {[rank.name for rank in _held.ranks]}")
+        _check_order(self._rank)
         descriptor = safe_open.open_file(
             self._directory, self._name, os.O_RDONLY | (os.O_CREAT if make else 0)
         )
@@ -186,25 +195,22 @@ class WriterQueue:
     ) -> Iterator[None]:
         """Hold ``writer``; ``urgent`` (access changes) goes before the rest of the queue.
 
-        Raises StorageUnavailable when the time is over or too many threads of this process wait already.
+        Raises WrongLockOrder; StorageUnavailable when the time is over or too many threads of this process wait.
         """
+        # Asked before the queue: a thread that waits for itself would only hear that the time is over.
+        _check_order(Rank.WRITER)
         deadline = clock.monotonic() + wait_seconds
         turn = (0 if urgent else 1, next(self._numbers))
         with self._changed:
             heapq.heappush(self._turns, turn)
-            waits = self._turns[0] != turn
+            is_first = self._turns[0] == turn
         try:
-            if waits and not urgent:
-                with heavy_work():
+            lock = self._try_writer() if is_first else None
+            if lock is None:
+                # Only who waits needs a place, and an access change waits without one.
+                with nullcontext() if urgent else heavy_work():
                     self._wait_for_turn(turn, deadline)
-            else:
-                self._wait_for_turn(turn, deadline)
-            try:
-                lock = FileLock(self._locks_directory, "writer", Rank.WRITER).acquire(
-                    wait_seconds=max(0.0, deadline - clock.monotonic())
-                )
-            except LockBusy as busy:
-                raise StorageUnavailable from busy
+                    lock = self._wait_for_writer(deadline)
             try:
                 yield
             finally:
@@ -215,6 +221,19 @@ class WriterQueue:
                 heapq.heapify(self._turns)
                 self._changed.notify_all()
 
+    def _try_writer(self) -> FileLock | None:
+        try:
+            return FileLock(self._locks_directory, "writer", Rank.WRITER).acquire(wait_seconds=0)
+        except LockBusy:
+            return None  # another process has it, or an earlier turn of this one
+
+    def _wait_for_writer(self, deadline: float) -> FileLock:
+        left = max(0.0, deadline - clock.monotonic())
+        try:
+            return FileLock(self._locks_directory, "writer", Rank.WRITER).acquire(wait_seconds=left)
+        except LockBusy as busy:
+            raise StorageUnavailable from busy
+
     def _wait_for_turn(self, turn: tuple[int, int], deadline: float) -> None:
         with self._changed:
             while self._turns[0] != turn:
@@ -223,7 +242,7 @@ class WriterQueue:
                     raise StorageUnavailable
 
 
-_heavy_slots = threading.BoundedSemaphore(limits.HEAVY_WORK_MAX)
+_heavy_places = threading.BoundedSemaphore(limits.HEAVY_WORK_MAX)
 
 
 @contextmanager
@@ -233,7 +252,7 @@ def heavy_work() -> Iterator[None]:
     A thread that has one may enter again. Raises StorageUnavailable at once when all are taken, so that the
     other threads stay free for reading.
     """
-    if _held.heavy == 0 and not _heavy_slots.acquire(blocking=False):
+    if _held.heavy == 0 and not _heavy_places.acquire(blocking=False):
         raise StorageUnavailable
     _held.heavy += 1
     try:
@@ -241,7 +260,7 @@ def heavy_work() -> Iterator[None]:
     finally:
         _held.heavy -= 1
         if _held.heavy == 0:
-            _heavy_slots.release()
+            _heavy_places.release()
 
 
 def _flock(descriptor: int, *, shared: bool, deadline: float) -> None:

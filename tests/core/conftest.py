@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
+from core.locks import Rank
 from core.safe_open import DIRECTORY_FLAGS
 from tests.core.neighbours import Neighbour, Stranger
-
-LOCK_FILES = ("checkpoint", "claim", "publication", "writer", "alive", "gate", "content")
 
 
 @pytest.fixture
@@ -16,8 +15,8 @@ def locks(tmp_path: Path) -> Path:
     """A folder with a lock file for each rank."""
     folder = tmp_path / "locks"
     folder.mkdir()
-    for name in LOCK_FILES:
-        (folder / name).touch(0o600)
+    for rank in Rank:
+        (folder / rank.name.lower()).touch(0o600)
     return folder
 
 
@@ -43,9 +42,15 @@ def neighbour() -> Iterator[Callable[..., Neighbour]]:
         process.close()
 
 
-@pytest.fixture
-def stranger(locks: Path) -> Iterator[Stranger]:
-    """Another process that can judge which lock files of ``locks`` are held."""
-    process = Stranger(locks)
+@pytest.fixture(scope="session")
+def the_stranger() -> Iterator[Stranger]:
+    process = Stranger()
     yield process
     process.close()
+
+
+@pytest.fixture
+def stranger(the_stranger: Stranger, locks: Path) -> Stranger:
+    """Another process that can judge which lock files of ``locks`` are held."""
+    the_stranger.come_to(locks)
+    return the_stranger

@@ -4,10 +4,10 @@ import fcntl
 import multiprocessing
 import os
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from core.safe_open import DIRECTORY_FLAGS
 from tests.core.waiting import hear, until
 
 
@@ -52,8 +52,12 @@ class Neighbour:
 class Stranger(Neighbour):
     """A process that knows ``flock`` and nothing of Brain: the judge of who holds a lock file."""
 
-    def __init__(self, locks: Path) -> None:
-        super().__init__(_obey, locks)
+    def __init__(self) -> None:
+        super().__init__(_obey)
+
+    def come_to(self, locks: Path) -> None:
+        """Let go of everything, and judge the lock files in this folder from now on."""
+        self.ask(("come to", str(locks), False))
 
     def take(self, name: str, *, shared: bool = False) -> bool:
         """Whether the lock was free; then the stranger has it."""
@@ -71,16 +75,22 @@ class Stranger(Neighbour):
         return True
 
 
-def _obey(test: Any, locks: Path) -> None:
-    directory = os.open(locks, DIRECTORY_FLAGS)
+def _obey(test: Connection) -> None:
+    folder = ""
     held: dict[str, int] = {}
     while True:
         verb, name, shared = test.recv()
+        if verb == "come to":
+            folder = name
+            while held:
+                os.close(held.popitem()[1])
+            test.send(True)
+            continue
         if verb == "drop":
             os.close(held.pop(name))
             test.send(True)
             continue
-        descriptor = os.open(name, os.O_RDONLY, dir_fd=directory)
+        descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
