@@ -9,7 +9,7 @@ from django.conf import settings
 
 from access.principals import Principal
 from core import limits
-from core.errors import Forbidden, NotFound, VersionConflict
+from core.errors import BrainError, Forbidden, NotFound, VersionConflict
 from core.types import EntryLocator, FolderLocator, Role
 from kb import conflicts
 from kb.history import History
@@ -176,8 +176,9 @@ def test_only_who_may_write_the_entry_is_told(world: World) -> None:
         update_entry(ada, None, locator, expected_version=entry.version, content="mine\n")
 
 
+@pytest.mark.parametrize(("left", "refusal"), [(None, NotFound), (Role.READER, Forbidden)])
 def test_rights_lost_between_the_conflict_and_its_explanation_count(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, left: Role | None, refusal: type[BrainError]
 ) -> None:
     entry = world.entry(DEPLOY, "one\n")
     ada = world.person("ada", role=Role.EDITOR, on="Payments")
@@ -186,10 +187,12 @@ def test_rights_lost_between_the_conflict_and_its_explanation_count(
 
     def explain_late(*arguments: Any) -> VersionConflict:
         world.revoke("ada", "Payments")
+        if left is not None:
+            world.grant("ada", left, "Payments")
         return explained(*arguments)
 
     monkeypatch.setattr(conflicts, "_explained", explain_late)
-    with pytest.raises(NotFound):
+    with pytest.raises(refusal):
         update_entry(ada, None, EntryLocator(path=DEPLOY), expected_version=entry.version, content="mine\n")
 
 
@@ -322,6 +325,24 @@ def test_history_lists_the_versions_newest_first_with_who_changed_what(world: Wo
         ("Old", "ada"),
     ]
     assert [look.text_of(version.line) for version in versions] == ["two\n", "one\n", "one\n"]
+
+
+@pytest.mark.usefixtures("small_segments")
+def test_history_does_not_look_behind_the_entrys_creation(world: World) -> None:
+    for number in range(20):
+        world.entry(f"Payments/{number}.md", "x" * 1_000)
+    world.entry(DEPLOY, "one\n")
+
+    assert len(list(history_of(world, bytes_max=8_000).versions())) == 1
+
+
+def test_history_does_not_look_behind_the_state_it_was_asked_for(world: World) -> None:
+    entry = world.entry(DEPLOY, "one\n")
+    look = history_of(world)
+
+    update(world, entry.version, content="two\n")
+
+    assert [version.action for version in look.versions()] == ["create"]
 
 
 def test_history_says_when_it_was_not_allowed_to_look_far_enough(world: World) -> None:

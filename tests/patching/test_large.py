@@ -7,7 +7,7 @@ from core.errors import PatchFailed
 from kb.patching.applying import apply_diff, apply_edits
 from kb.patching.hints import GUESSERS_MAX, VOTERS_MAX, VOTES_EACH_MAX
 from kb.patching.lines import BudgetSpent, Lines, SearchBudget
-from kb.patching.unified import unified_diff
+from kb.patching.unified import COMPARED_LINES_MAX, UnifiedDiff, unified_diff
 
 PATH = "deployment.md"
 MANY = 34_000
@@ -140,6 +140,16 @@ def test_comparing_two_large_texts_ends_and_tells_when_it_is_not_whole() -> None
     )
     assert one.is_whole
     assert apply_diff("\n" * 9_000_000, one.text, path=PATH).text == "\n" * 8_000_000 + "x" + "\n" * 1_000_000
+
+
+def test_more_lines_than_are_compared_are_not_compared() -> None:
+    lines = [f"{number}" for number in range(COMPARED_LINES_MAX + 10)]
+    other = ["first", *lines[1:-1], "last"]
+
+    assert unified_diff(joined(lines), joined(other), filename=PATH, max_bytes=1_000) == UnifiedDiff(
+        "", is_whole=False
+    )
+    assert unified_diff(joined(lines), joined(lines[1:]), filename=PATH, max_bytes=1_000).is_whole
 
 
 def test_a_diff_of_the_largest_size_is_read() -> None:

@@ -162,6 +162,15 @@ def test_a_mark_of_a_missing_newline_that_is_not_true_is_refused(text: str, diff
     assert failure["reason"] == "context_mismatch"
 
 
+def test_a_mark_of_a_missing_newline_does_not_make_blank_lines_recognisable() -> None:
+    diff = "@@ -{} +{} @@\n----\n\\ No newline at end of file\n+***\n"
+
+    assert patched("one\n---", diff.format(2, 2)) == "one\n***\n"
+    (failure,) = failures_of("one\n---", diff.format(1, 1))
+
+    assert (failure["reason"], failure["candidate_lines"]) == ("no_context", [2])
+
+
 def test_a_byte_order_mark_is_a_character_like_any_other() -> None:
     assert patched("\ufeffa\nb\n", "@@ -1,2 +1,2 @@\n \ufeffa\n-b\n+B\n") == "\ufeffa\nB\n"
     assert failures_of("\ufeffa\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n")[0]["reason"] == "context_mismatch"
