@@ -365,3 +365,52 @@ def _problems_of(trial: Small, store: ContentStore, acknowledged: list[str]) -> 
         make(store, Create("after.md", "after the cut\n"), "after the cut")
         found += account.problems_at_rest(trial.top, acknowledged=acknowledged)
     return found
+
+
+def cut_the_first_start(
+    place: Path, *, dropped: Callable[[str, str], bool] = lambda step, place: False, states_each: int = 12
+) -> Findings:
+    """A first start dies before any of its last steps, the next one goes on, a save is acknowledged; then the cut."""
+    findings = Findings()
+    rng = random.Random("first start")
+    with pytest.MonkeyPatch.context() as patched:
+        small_constants(patched)
+        for before_last in range(8):
+            small = Small(_new_data_dir(place / f"started {before_last}"))
+            recorder = Recorder(small.data_dir, dropped=dropped)
+            story = Story(small, recorder, rng)
+            in_all = _steps_of(Small(_new_data_dir(place / f"counted {before_last}")).provision)
+            with recorder.recording():
+                story.cut_off(small.provision, at=in_all - before_last)
+                small.provision()
+                story.make(story.process(), CHANGES[0], 0)
+            story.end()
+            disk = Disk(recorder.start)
+            for event in recorder.events:
+                disk.feed(event)
+            for number in range(states_each):
+                trial = Small(place / "cut")
+                disk.sample(rng).write_to(trial.data_dir)
+                problems = problems_after_a_cut(trial, [key for _, key in story.acknowledged], None)
+                findings.add(f"died {before_last} steps before the end, cut {number}", problems)
+    return findings
+
+
+def _new_data_dir(path: Path) -> Path:
+    path.mkdir(parents=True, mode=0o700)
+    return path
+
+
+def _steps_of(work: Callable[[], object]) -> int:
+    count = 0
+
+    def hook(step: str, place: str) -> None:
+        nonlocal count
+        count += 1
+
+    steps.hook = hook
+    try:
+        work()
+    finally:
+        steps.hook = None
+    return count

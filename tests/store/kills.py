@@ -235,6 +235,7 @@ def _problems_of_living(past: Small, trial: Small, case: Case, reader: Child) ->
         if lsn < account.read_log(past.top).last_lsn:
             found.append("the living reader sees less than was acknowledged")
         reader.ask(partial(make, change=Retitle("F/c.md", "small"), request="small"))
+        found += account.read_log(trial.top).problems
         if case.change is not None:
             answers = [reader.ask(partial(make, change=case.change, request=REQUEST)) for _ in range(2)]
             if answers[0] != answers[1]:

@@ -188,6 +188,9 @@ class Recorder:
     def _sync(self, step: str, real: Callable[..., None]) -> Callable[..., None]:
         def sync(descriptor: int, place: str) -> None:
             everything = step == "sync filesystem"
+            if not everything and os.fstat(descriptor).st_ino not in self._ids:
+                real(descriptor, place)
+                return  # above the folder that is modelled
             is_folder = not everything and stat.S_ISDIR(os.fstat(descriptor).st_mode)
             kind = "sync all" if everything else "sync folder" if is_folder else "sync"
             try:

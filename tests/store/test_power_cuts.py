@@ -1,10 +1,11 @@
 """The power goes at any moment: whatever an honest disk kept, nothing acknowledged is lost, nothing is torn."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.store.cuts import MIXES, Mix, cut_everywhere
+from tests.store.cuts import MIXES, Mix, cut_everywhere, cut_the_first_start
 from tests.store.power import RENAMES
 from tests.store.small import Small
 
@@ -25,3 +26,12 @@ def test_a_power_cut_at_any_moment_loses_and_tears_nothing(
 
     assert findings.violations == []
     tried(f"states after a power cut, {mix.__name__}", findings.states)
+
+
+def test_a_power_cut_after_a_first_start_that_was_cut_off_loses_nothing(
+    ram: Path, small_reserve: None, tried: Tried
+) -> None:
+    findings = cut_the_first_start(ram)
+
+    assert findings.violations == []
+    tried("states after a power cut, first start", findings.states)
