@@ -48,6 +48,17 @@ def ext4(
         _run("umount", "-l", place)
 
 
+@contextmanager
+def mounted(image: Path, place: Path) -> Iterator[Path]:
+    """An image that another ``ext4`` made."""
+    place.mkdir(exist_ok=True)
+    _run("mount", "-o", "loop", image, place)
+    try:
+        yield place
+    finally:
+        _run("umount", place)
+
+
 def resize(place: Path, *, megabytes: int) -> None:
     """Give a tmpfs another size."""
     _run("mount", "-o", f"remount,size={megabytes}m", place)
