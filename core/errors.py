@@ -105,6 +105,33 @@ class RangeOutOfBounds(BrainError):
         super().__init__(total_lines=total_lines)
 
 
+class SectionNotFound(BrainError):
+    """No such heading, or not so many of them. ``outline`` lists what there is, ``did_you_mean`` what is close.
+
+    ``outline``: up to 50 of ``{"level", "text", "line"}``; ``total_headings`` how many there are.
+    """
+
+    code = "SECTION_NOT_FOUND"
+    message = "The entry has no such heading. Headings are compared exactly."
+    http_status = 404
+
+    def __init__(
+        self, *, outline: list[dict[str, Any]], total_headings: int, did_you_mean: list[str]
+    ) -> None:
+        super().__init__(outline=outline, total_headings=total_headings, did_you_mean=did_you_mean)
+
+
+class AmbiguousSection(BrainError):
+    """The heading stands there more than once. ``occurrences``: up to 50 of ``{"occurrence", "line"}``."""
+
+    code = "AMBIGUOUS_SECTION"
+    message = "The heading stands in the entry more than once. Say which occurrence, counted from 1."
+    http_status = 400
+
+    def __init__(self, *, occurrences: list[dict[str, Any]], total_occurrences: int) -> None:
+        super().__init__(occurrences=occurrences, total_occurrences=total_occurrences)
+
+
 class VersionConflict(BrainError):
     """The entry moved on since the caller read it.
 

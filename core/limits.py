@@ -69,6 +69,12 @@ RENDER_MAX_BYTES = 1 * MIB
 RENDER_SECONDS = 5
 RENDER_MEMORY_BYTES = 1_024 * MIB
 
+# Selecting by heading. A longer heading is a boundary of sections and cannot be selected itself.
+HEADING_MAX_CHARACTERS = 500
+OUTLINE_MAX = 50
+OUTLINE_TEXT_MAX_CHARACTERS = 200
+OUTLINE_SECONDS = 40
+
 # Work of one server process: threads, how many of them may wait for the writer lock or carry a large body,
 # and from which size a body counts as large.
 WORKER_THREADS = 16

@@ -15,8 +15,9 @@ from typing import IO, TypeVar
 import msgspec
 
 from core import limits, log
+from kb.headings import OutlineHeading
 from kb.markup import Markup
-from kb.render_program import Failure, Job, Success, read_frame, write_frame
+from kb.render_program import Failure, Job, Outlined, OutlineJob, Success, read_frame, write_frame
 
 START_SECONDS = 30
 ANSWER_MAX_BYTES = 32 * 1024 * 1024
@@ -44,18 +45,16 @@ class RenderProcess:
 
         Raises Busy.
         """
-        job = msgspec.msgpack.encode(Job(content, folder_path))
-        if not self._lock.acquire(timeout=limits.RENDER_SECONDS):
-            raise Busy
-        try:
-            answer = self._ask(job)
-            if isinstance(answer, Success):
-                return answer.markup
-            self._end()
-            logger.warning("an entry was not rendered", reason=answer.reason, bytes=len(job))
-            return None
-        finally:
-            self._lock.release()
+        answer = self._answer(Job(content, folder_path), limits.RENDER_SECONDS)
+        return answer.markup if isinstance(answer, Success) else None
+
+    def outline(self, content: str) -> list[OutlineHeading] | None:
+        """The headings; None for a text that took more than its time or memory, or made a library fail.
+
+        Raises Busy.
+        """
+        answer = self._answer(OutlineJob(content), limits.OUTLINE_SECONDS)
+        return answer.headings if isinstance(answer, Outlined) else None
 
     def close(self) -> None:
         """End the process, if there is one. The next text starts another."""
@@ -70,16 +69,29 @@ class RenderProcess:
             _close_pipes(process)
             process.returncode = 0  # nobody waits for it here
 
-    def _ask(self, job: bytes) -> Success | Failure:
+    def _answer(self, job: Job | OutlineJob, seconds: int) -> Success | Outlined | Failure:
+        frame = msgspec.msgpack.encode(job)
+        if not self._lock.acquire(timeout=seconds):
+            raise Busy
+        try:
+            answer = self._ask(frame, seconds)
+            if isinstance(answer, Failure):
+                self._end()
+                logger.warning("an entry was not rendered", reason=answer.reason, bytes=len(frame))
+            return answer
+        finally:
+            self._lock.release()
+
+    def _ask(self, job: bytes, seconds: int) -> Success | Outlined | Failure:
         try:
             process = self._running()
-            answer = _timed(process, limits.RENDER_SECONDS, lambda: _exchange(process, job))
+            answer = _timed(process, seconds, lambda: _exchange(process, job))
         except OSError as error:
             return Failure(type(error).__name__)
         if answer is None:
             process.kill()
             return Failure(f"ended with {process.wait()}")  # -9: by us, at the end of its time
-        return msgspec.msgpack.decode(answer, type=Success | Failure)
+        return msgspec.msgpack.decode(answer, type=Success | Outlined | Failure)
 
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is not None and self._process.poll() is not None:
@@ -136,4 +148,7 @@ def _close_pipes(process: "subprocess.Popen[bytes]") -> None:
 
 
 the_process = RenderProcess()
+# Headings of a large entry take longer than a page may wait; they wait for each other alone.
+the_outliner = RenderProcess()
 os.register_at_fork(after_in_child=the_process.forget)
+os.register_at_fork(after_in_child=the_outliner.forget)

@@ -11,13 +11,14 @@ import signal
 import msgspec
 
 from core import limits
+from kb.headings import OutlineHeading, outline
 from kb.markup import Markup, to_markup
 
 LENGTH_BYTES = 8
 # Standard input, output and error: the highest number of an open file below which a new one would have to stand.
 DESCRIPTORS_MAX = 3
-# Above the time that the server's side allows, so that this one only ends a process that was left alone.
-LEFT_ALONE_SECONDS = limits.RENDER_SECONDS + 1
+# On top of the time that the server's side allows, so that this one only ends a process that was left alone.
+LEFT_ALONE_SECONDS = 1
 
 # Whatever loads a module at its first use has loaded it after this.
 _EVERY_KIND = """---
@@ -42,17 +43,29 @@ pass
 """
 
 
-class Job(msgspec.Struct, frozen=True):
-    """What the program is handed."""
+class Job(msgspec.Struct, frozen=True, tag=True):
+    """A text to be made HTML."""
 
     content: str
     folder_path: str
+
+
+class OutlineJob(msgspec.Struct, frozen=True, tag=True):
+    """A text whose headings are wanted."""
+
+    content: str
 
 
 class Success(msgspec.Struct, frozen=True, tag=True):
     """The text as HTML."""
 
     markup: Markup
+
+
+class Outlined(msgspec.Struct, frozen=True, tag=True):
+    """The headings of a text."""
+
+    headings: list[OutlineHeading]
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
@@ -64,11 +77,16 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
 def main() -> None:
     """Serve until standard input ends."""
     to_markup(_EVERY_KIND, "Folder")
+    outline(_EVERY_KIND)
     give_up_everything()
     write_frame(1, b"ready")
     while job := read_frame(0):
-        signal.setitimer(signal.ITIMER_REAL, LEFT_ALONE_SECONDS)  # unhandled, the alarm ends the process
-        answer = _answer(msgspec.msgpack.decode(job, type=Job))
+        wanted = msgspec.msgpack.decode(job, type=Job | OutlineJob)
+        seconds = limits.RENDER_SECONDS if isinstance(wanted, Job) else limits.OUTLINE_SECONDS
+        signal.setitimer(
+            signal.ITIMER_REAL, seconds + LEFT_ALONE_SECONDS
+        )  # unhandled, the alarm ends the process
+        answer = _answer(wanted)
         signal.setitimer(signal.ITIMER_REAL, 0)
         write_frame(1, msgspec.msgpack.encode(answer))
 
@@ -102,8 +120,10 @@ def write_frame(descriptor: int, frame: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _answer(job: Job) -> Success | Failure:
+def _answer(job: Job | OutlineJob) -> Success | Outlined | Failure:
     try:
+        if isinstance(job, OutlineJob):
+            return Outlined(outline(job.content))
         return Success(to_markup(job.content, job.folder_path))
     except Exception as error:  # noqa: BLE001 - whatever a text does to a parser, this process is made for it
         return Failure(type(error).__name__)

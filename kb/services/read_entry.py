@@ -1,4 +1,4 @@
-"""Read an entry, whole or by lines."""
+"""Read an entry: whole, by lines, or one section."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from core.errors import InvalidArgument, RangeOutOfBounds
 from core.types import EntryLocator
 from kb.entry import Entry, entry_summary
 from kb.locate import check_entry_locator, find_entry
+from kb.sections import Section, check_section, lines_of_section
 from kb.store.stores import store_of
 
 
@@ -32,14 +33,25 @@ class Reading(msgspec.Struct, frozen=True):
         return plain
 
 
-def read_entry(principal: Principal, entry: EntryLocator, *, lines: tuple[int, int] | None = None) -> Reading:
-    """Read the whole entry, or ``lines``: first and last, from 1 on, inclusive. An end beyond the last is cut.
+def read_entry(
+    principal: Principal,
+    entry: EntryLocator,
+    *,
+    lines: tuple[int, int] | None = None,
+    section: Section | None = None,
+) -> Reading:
+    """Read the whole entry; or ``lines``, first and last, from 1 on, inclusive; or a ``section``.
 
-    ``content`` holds the newline of its last line where there is one.
+    A last line beyond the end is cut. ``content`` holds the newline of its last line where there is one.
 
-    Raises NotFound, InvalidArgument, LimitExceeded, RangeOutOfBounds, StorageUnavailable.
+    Raises NotFound, InvalidArgument, LimitExceeded, RangeOutOfBounds, SectionNotFound, AmbiguousSection,
+    StorageUnavailable.
     """
     check_entry_locator(entry)
+    if section is not None:
+        if lines is not None:
+            raise InvalidArgument("section", "Give either a section or lines.")
+        check_section(section)
     if lines is not None and not 1 <= lines[0] <= lines[1]:
         raise InvalidArgument("start_line", "Lines count from 1, and start_line is not above end_line.")
     with store_of(principal.organization_id).snapshot() as view:
@@ -48,6 +60,8 @@ def read_entry(principal: Principal, entry: EntryLocator, *, lines: tuple[int, i
         data = view.read_content(folder.folder, line)
     whole = data.decode()
     first, last, content = (min(1, summary.total_lines), summary.total_lines, whole)
+    if section is not None:
+        lines = lines_of_section(whole, summary.content_hash, summary.total_lines, section)
     if lines is not None:
         first, last = lines[0], min(lines[1], summary.total_lines)
         if first > summary.total_lines:
