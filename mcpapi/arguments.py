@@ -8,7 +8,7 @@ the schema. All numbers come from ``core.limits``.
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -45,13 +45,13 @@ EntryId = Annotated[
         min_length=1,
         max_length=limits.ID_MAX_CHARACTERS,
         pattern=WORD,
-        description="The entry's id. Give exactly one of entry_id and path.",
+        description="Its id, or path.",
     ),
 ]
 EntryPath = Annotated[
     str,
     bounded(
-        "The entry's path from the root, such as 'Guides/Deploy.md'; upper and lower case are the same.",
+        "Its path, in any case.",
         least=1,
         most=limits.PATH_MAX_BYTES,
     ),
@@ -62,23 +62,29 @@ FolderId = Annotated[
         min_length=1,
         max_length=limits.ID_MAX_CHARACTERS,
         pattern=WORD,
-        description="The folder's id. Give folder_id or folder_path, not both.",
+        description="Its id, or folder_path.",
     ),
 ]
 FolderPath = Annotated[
     str,
     bounded(
-        "The folder's path from the root, such as 'Guides/Backend'; '' is the root.",
+        "Its path; '' is the root.",
         most=limits.PATH_MAX_BYTES,
     ),
 ]
-Recursive = Annotated[bool, Field(description="true: at any depth below the folder. Default false.")]
+Recursive = Annotated[bool, Field(description="At any depth below. Default false.")]
+# The words and tags of entries, as texts to look for: judged by the services like those that are written.
+WantedType = Annotated[Literal["skill", "note", "fact", "source"], Field(description="Only this type.")]
+WantedTag = Annotated[str, bounded("A tag.", least=1, most=limits.TAG_MAX_CHARACTERS)]
+WantedTags = Annotated[
+    list[WantedTag], Field(max_length=limits.TAGS_MAX, description="Only with all of these tags.")
+]
 Limit = Annotated[
     int,
     Field(
         ge=1,
         le=limits.PAGE_MAX,
-        description=f"Rows in this page, 1 to {limits.PAGE_MAX}. Default {limits.PAGE_DEFAULT}.",
+        description=f"Rows a page. Default {limits.PAGE_DEFAULT}.",
     ),
 ]
 Cursor = Annotated[
@@ -86,7 +92,7 @@ Cursor = Annotated[
     Field(
         min_length=1,
         max_length=limits.CURSOR_MAX_CHARACTERS,
-        description="next_cursor of the page before, with the other arguments unchanged. Leave out for the first page.",
+        description="next_cursor of the page before.",
     ),
 ]
 RequestId = Annotated[
@@ -163,7 +169,6 @@ class NamedFolderArguments(FolderArguments):
 class PageArguments(FolderArguments):
     """The action lists what is in a folder, a page at a time."""
 
-    recursive: Recursive = False
     limit: Limit = limits.PAGE_DEFAULT
     cursor: Cursor | None = None
 

@@ -64,7 +64,7 @@ def _listed(tool_name: str, action_names: tuple[str, ...]) -> Mapping[str, Any]:
         "title": tool.title,
         "description": _description(tool, actions),
         "inputSchema": public_schema({action.name: action.arguments for action in actions}),
-        "annotations": {"title": tool.title, **tool.hints},
+        "annotations": tool.hints,
     }
     if tool.meta:
         listed["_meta"] = dict(tool.meta)

@@ -17,6 +17,10 @@ from tests.mcpapi.callers import WRITER
 ACTIONS = [(tool, action) for tool in catalog.TOOLS for action in tool.actions]
 IDS = [f"{tool.name}.{action.name}" for tool, action in ACTIONS]
 
+SECTIONS: list[dict[str, Any]] = [
+    {"path": "A.md", "section": {"heading": "A"}},
+    {"path": "A.md", "section": {"heading": "A", "occurrence": 2}},
+]
 # Arguments that fit, one for each way an action can be called.
 GOOD: dict[str, list[dict[str, Any]]] = {
     "folders": [
@@ -25,8 +29,18 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         {"folder_path": ""},
         {"folder_path": "A/B", "recursive": True, "limit": 1, "cursor": "c"},
     ],
-    "entries": [{}, {"folder_path": "A", "recursive": False, "limit": 100}],
-    "read": [{"path": "A.md"}, {"entry_id": "ent_x"}, {"path": "A.md", "start_line": 1, "end_line": 10**30}],
+    "entries": [
+        {},
+        {"folder_path": "A", "recursive": False, "limit": 100},
+        {"type": "skill", "tags": ["a", "b"], "name_contains": "x"},
+    ],
+    "search": [{"query": "x"}, {"query": "x", "folder_id": "fld_x", "type": "note", "case_sensitive": True}],
+    "read": [
+        {"path": "A.md"},
+        {"entry_id": "ent_x"},
+        *SECTIONS,
+        {"path": "A.md", "start_line": 1, "end_line": 10**30},
+    ],
     "create": [
         {
             "request_id": "r",
@@ -319,7 +333,7 @@ def test_whatever_else_differs_is_another_request() -> None:
 
 
 def test_a_hidden_or_unknown_or_wrong_action_is_one_answer() -> None:
-    asked: list[Any] = ["search", "Read", "", "read ", "delete", 7, True, [], {"read": 1}]
+    asked: list[Any] = ["find", "Read", "", "read ", "delete", 7, True, [], {"read": 1}]
 
     answers = {
         dispatch.call_tool(WRITER, "read_knowledgebase", {"action": action, "path": "A.md"}).encoded

@@ -14,7 +14,7 @@ from tests.world import World
 
 READING = {
     "browse_knowledgebase": ["folders", "entries"],
-    "read_knowledgebase": ["read"],
+    "read_knowledgebase": ["read", "search"],
     "manage_knowledgebase_access": ["inspect"],
 }
 WRITING = {**READING, "update_knowledgebase": ["create", "update", "delete", "create_folder"]}
