@@ -22,11 +22,7 @@ OPEN_FOLDERS_MAX = 32
 
 def write_applied(layout: Layout, mark: Mark) -> None:
     """Write the ``applied`` mark in place, in one call."""
-    descriptor = steps.open_for_change(layout.private, APPLIED)
-    try:
-        steps.write_at(descriptor, 0, mark.encode(), APPLIED_PLACE)
-    finally:
-        os.close(descriptor)
+    steps.write_at(layout.applied_for_writing(), 0, mark.encode(), APPLIED_PLACE)
 
 
 def stage(layout: Layout, lsn: int, operations: Sequence[Operation]) -> set[str]:

@@ -16,10 +16,10 @@ from core.locks import FileLock, Rank, WriterQueue
 from core.log import get_logger
 from core.types import SYSTEM_ACTOR, Actor, FolderRef, MutationRequest
 from kb import registry
-from kb.registry import EntryLine, FolderLine, Line, OwnLine, TombstoneLine
+from kb.registry import EntryLine, FolderLine, Line, OwnLine, SnapshotLine, TombstoneLine
 from kb.store import applying, checkpoint, claims, faults, outcomes, record, recovery, steps
 from kb.store.faults import MediaFault
-from kb.store.index import FolderRegistry, Index
+from kb.store.index import Added, Appended, FolderRegistry, Index
 from kb.store.layout import CONTENT, Layout
 from kb.store.marks import Mark
 from kb.store.outcomes import Outcome
@@ -139,7 +139,8 @@ class Transaction(View):
 
         Raises StorageUnavailable: nothing changed, or the same request id will tell.
         """
-        operations = [*self._operations, *self._registry_operations()]
+        added, appended, registries = self._encoded()
+        operations = [*self._operations, *registries]
         request: MutationRequest | None = None
         if self._outcome is not None:
             request, outcome = self._outcome
@@ -153,7 +154,9 @@ class Transaction(View):
             arguments_hash=request.arguments_hash if request else None,
             reason=reason,
         )
-        self._store.append(cause, operations)
+        before = self.mark
+        end = self._store.append(cause, operations)
+        self._store.take_over(before, end, added, appended)
 
     def changed_folders(self) -> list[str]:
         """The ids of the folders that were there before and have new lines."""
@@ -165,14 +168,21 @@ class Transaction(View):
         else:
             self._appended.setdefault(folder.id, []).append(line)
 
-    def _registry_operations(self) -> Iterator[Operation]:
-        for folder, lines in self._new_folders.values():
-            data = registry.encode_snapshot(self.lsn_of_change, lines)
-            yield Put((CONTENT, *_components(folder), registry.REGISTRY_NAME), data)
-        for folder_id, lines in self._appended.items():
+    def _encoded(self) -> tuple[list[Added], list[Appended], list[Operation]]:
+        """The registries as they change: in memory twice, and as operations."""
+        added, appended, operations = [], [], list[Operation]()
+        for folder, own_lines in self._new_folders.values():
+            lines = [SnapshotLine(lsn=self.lsn_of_change), *own_lines]
+            data = registry.encode_lines(lines)
+            added.append(Added(folder, data, lines))
+            operations.append(Put((CONTENT, *_components(folder), registry.REGISTRY_NAME), data))
+        for folder_id, new_lines in self._appended.items():
             known = self._index.registries[folder_id]
+            data = registry.encode_lines(new_lines)
+            appended.append(Appended(folder_id, new_lines, len(data)))
             path = (CONTENT, *_components(known.folder), registry.REGISTRY_NAME)
-            yield Append(path, known.size, registry.encode_lines(lines))
+            operations.append(Append(path, known.size, data))
+        return added, appended, operations
 
 
 class ContentStore:
@@ -271,10 +281,18 @@ class ContentStore:
         with self._faults_refused(), claims.hold_claim(self.layout, request.key):
             yield
 
-    def append(self, cause: Cause, operations: Sequence[Operation], *, new_segment: bool = False) -> None:
-        """Append one record and carry it out. The caller holds ``writer`` and has recovered.
+    def take_over(
+        self, before: Mark, end: Mark, added: Sequence[Added], appended: Sequence[Appended]
+    ) -> None:
+        """Let the index follow a record that this process just made, unless a reader has led it there already."""
+        with self._index_lock:
+            self._index.take_over(before, end, added, appended)
 
-        ``new_segment`` lets the record begin a segment, so that nobody appends to the one before any more.
+    def append(self, cause: Cause, operations: Sequence[Operation], *, new_segment: bool = False) -> Mark:
+        """Append one record and carry it out; returns the mark behind it.
+
+        The caller holds ``writer`` and has recovered. ``new_segment`` lets the record begin a segment, so that nobody
+        appends to the one before any more.
 
         Raises OSError, LockBusy, StorageUnavailable.
         """
@@ -291,6 +309,7 @@ class ContentStore:
             applying.write_applied(self.layout, end)
         self._last_time = cause.time, end
         self._count(len(data))
+        return end
 
     def _append_bytes(
         self, applied: Mark, lsn: int, data: bytes, staged: set[str], *, new_segment: bool

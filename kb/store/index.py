@@ -10,6 +10,8 @@ the same record as the last one, so the lists may change in place between them a
 
 import bisect
 import os
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from core import names, safe_open
 from core.types import FolderRef
@@ -87,6 +89,22 @@ class FolderRegistry(LiveLines):
             del self._reserved[folded]
 
 
+class Added(NamedTuple):
+    """A new folder with its registry, as file and as lines."""
+
+    folder: FolderRef
+    data: bytes
+    lines: Sequence[SnapshotLine | Line]
+
+
+class Appended(NamedTuple):
+    """Lines that a registry grew by, and by how many bytes."""
+
+    folder_id: str
+    lines: Sequence[Line]
+    size: int
+
+
 class Index:
     """The decoded tree of one organization in this process, as of record ``mark.lsn``."""
 
@@ -109,6 +127,20 @@ class Index:
             self._load_all(mark)
         # Only a whole tree gets a mark: after a failure the next one starts from nothing.
         self.mark = mark
+
+    def take_over(
+        self, before: Mark, end: Mark, added: Sequence[Added], appended: Sequence[Appended]
+    ) -> None:
+        """Follow one record of this process itself, which knows the lines and need not read them."""
+        if self.mark != before:
+            return
+        self.mark = None
+        for change in appended:
+            known = self.registries[change.folder_id]
+            self._take(known, change.lines, known.size + change.size)
+        for folder, data, lines in added:
+            self._add(folder, data, lines)
+        self.mark = end
 
     def take_damage(self) -> MediaFault | None:
         """What was found damaged since the last question, though reading goes on without it."""
@@ -168,7 +200,7 @@ class Index:
                 folder = FolderRef(id=own_id, path="", lineage=(own_id,))
             pending.extend(self._add(folder, data, lines))
 
-    def _add(self, folder: FolderRef, data: bytes, lines: list[SnapshotLine | Line]) -> list[FolderRef]:
+    def _add(self, folder: FolderRef, data: bytes, lines: Sequence[SnapshotLine | Line]) -> list[FolderRef]:
         loaded = FolderRegistry(folder, _key(data))
         self.registries[folder.id] = loaded
         self._folder_ids[names.fold(folder.path)] = folder.id
@@ -176,10 +208,10 @@ class Index:
 
     def _reload(self, known: FolderRegistry, mark: Mark) -> None:
         try:
-            size, key = self._stamp(known.folder)
-            if key == known.key and size >= known.size:
-                lines = registry.decode_lines(self._read(known.folder, known.size))
-                self._load(self._take(known, lines, size), mark)
+            tail = self._tail(known)
+            if tail is not None:
+                lines = registry.decode_lines(tail)
+                self._load(self._take(known, lines, known.size + len(tail)), mark)
                 return
         except (registry.DamagedRegistry, *UNREADABLE):
             # Read whole, or from the log, below.
@@ -192,7 +224,7 @@ class Index:
     def _whole(self, folder: FolderRef, mark: Mark) -> tuple[bytes, list[SnapshotLine | Line]]:
         """A folder's registry, as file and as lines; where the file is damaged, what the log says it is."""
         try:
-            data = self._read(folder, 0)
+            data = self._read(folder)
             return data, _checked(folder, registry.decode_lines(data))
         except (registry.DamagedRegistry, *UNREADABLE) as problem:
             place = f"the registry of the folder {folder.id or 'at the root'}"
@@ -207,7 +239,9 @@ class Index:
             except registry.DamagedRegistry as error:
                 raise MediaFault(f"{place} is damaged, and so is the log") from error
 
-    def _take(self, target: FolderRegistry, lines: list[SnapshotLine | Line], size: int) -> list[FolderRef]:
+    def _take(
+        self, target: FolderRegistry, lines: Sequence[SnapshotLine | Line], size: int
+    ) -> list[FolderRef]:
         """Let the lines count; returns the child folders that are not known yet."""
         new_children = []
         parent = target.folder
@@ -231,18 +265,20 @@ class Index:
         finally:
             os.close(directory)
 
-    def _read(self, folder: FolderRef, offset: int) -> bytes:
+    def _read(self, folder: FolderRef) -> bytes:
         descriptor = self._open(folder)
         try:
-            return safe_open.read_all(descriptor, offset)
+            return safe_open.read_all(descriptor)
         finally:
             os.close(descriptor)
 
-    def _stamp(self, folder: FolderRef) -> tuple[int, bytes]:
-        descriptor = self._open(folder)
+    def _tail(self, known: FolderRegistry) -> bytes | None:
+        """What was appended to a registry; None where it is another file than the one that is known."""
+        descriptor = self._open(known.folder)
         try:
-            head = os.pread(descriptor, registry.KEY_BYTES, 0)
-            return os.fstat(descriptor).st_size, _key(head)
+            if _key(os.pread(descriptor, registry.KEY_BYTES, 0)) != known.key:
+                return None
+            return safe_open.read_all(descriptor, known.size)
         finally:
             os.close(descriptor)
 

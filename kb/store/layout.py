@@ -59,6 +59,7 @@ class Layout:
         # ``applied`` is never replaced, so one descriptor stays good for the life of the process. This one is also
         # the witness for lost pages: opened before the first change, as syncfs wants it.
         self.applied = safe_open.open_file(self.private, APPLIED)
+        self._applied_for_writing = -1
         content = safe_open.open_directory(self.root, (CONTENT,))
         try:
             check_one_disk(self.root, self.log, self.stage, content)
@@ -69,6 +70,12 @@ class Layout:
         """How far the tree follows the log; None where the mark is damaged."""
         return marks.decode(os.pread(self.applied, marks.MARK_BYTES, 0))
 
+    def applied_for_writing(self) -> int:
+        """The same file, opened for writing at the first change: a reader needs no right to write."""
+        if self._applied_for_writing < 0:
+            self._applied_for_writing = safe_open.open_file(self.private, APPLIED, os.O_RDWR)
+        return self._applied_for_writing
+
     def read_checkpoint(self) -> Mark | None:
         """How far the tree is durable; None where the mark is damaged or missing."""
         try:
@@ -78,5 +85,8 @@ class Layout:
 
     def close(self) -> None:
         """Close every descriptor."""
+        if self._applied_for_writing >= 0:
+            os.close(self._applied_for_writing)
+            self._applied_for_writing = -1
         for descriptor in (self.applied, self.locks, self.stage, self.log, self.private, self.root):
             os.close(descriptor)

@@ -20,8 +20,9 @@ from tests.store.kills import Findings, look, look_with_lsn
 from tests.store.seeing import picture
 from tests.store.small import Small
 
-CROWD = 8
-HOLD_SECONDS = 0.005
+CROWD = 3
+# How long a reader stays inside while nobody relieves it.
+PATIENCE_SECONDS = 0.03
 
 
 def read_while_another_saves(small: Small) -> list[str]:
@@ -65,15 +66,21 @@ def read_while_another_saves(small: Small) -> list[str]:
 
 
 def crowd(small: Small, *, readers: int, writers: int, enough: Callable[[int, int], bool]) -> tuple[int, int]:
-    """Let so many read and so many save without a pause until ``enough(saves, reads)``; returns both."""
-    counters = mmap.mmap(-1, 8 * (readers + writers))
+    """Let so many read and so many save without a pause until ``enough(saves, reads)``; returns both.
+
+    A reader stays inside until another one came in after it, or for a moment: left to themselves they never all leave.
+    """
+    counted, entered = (mmap.mmap(-1, 8 * (readers + writers)) for _ in range(2))
 
     def count(place: int) -> None:
-        before = struct.unpack_from("q", counters, 8 * place)[0]
-        struct.pack_into("q", counters, 8 * place, before + 1)
+        before = struct.unpack_from("q", counted, 8 * place)[0]
+        struct.pack_into("q", counted, 8 * place, before + 1)
 
     def write(place: int, connection: Connection) -> None:
         store = small.open()
+        picture(store)
+        while not all(moment for (moment,) in struct.iter_unpack("q", entered[8 * writers :])):
+            time.sleep(0.0005)  # everybody is there first
         for number in itertools.count():
             try:
                 make(store, Update(f"w{place}.md", f"{number}\n"))
@@ -86,8 +93,9 @@ def crowd(small: Small, *, readers: int, writers: int, enough: Callable[[int, in
         while True:
             try:
                 with store.still():
-                    # As long as others need to come in: there is always somebody inside.
-                    time.sleep(HOLD_SECONDS)
+                    now = time.monotonic_ns()
+                    struct.pack_into("q", entered, 8 * place, now)
+                    _wait_for_relief(entered, now)
             except StorageUnavailable:
                 continue
             count(place)
@@ -103,7 +111,7 @@ def crowd(small: Small, *, readers: int, writers: int, enough: Callable[[int, in
     ]
     try:
         while True:
-            counts = struct.unpack(f"{readers + writers}q", counters[:])
+            counts = struct.unpack(f"{readers + writers}q", counted[:])
             saves, reads = sum(counts[:writers]), sum(counts[writers:])
             if enough(saves, reads):
                 return saves, reads
@@ -111,6 +119,14 @@ def crowd(small: Small, *, readers: int, writers: int, enough: Callable[[int, in
     finally:
         for child in children:
             child.kill()
+
+
+def _wait_for_relief(entered: mmap.mmap, now: int) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        if any(moment > now for (moment,) in struct.iter_unpack("q", entered[:])):
+            return
+        time.sleep(0.0002)
 
 
 def compact_twice_beside_a_reader(small: Small) -> list[str]:

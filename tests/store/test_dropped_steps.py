@@ -87,9 +87,9 @@ def killed_beside_a_reader(name: str) -> Rig:
 def starved(past: Small) -> list[str]:
     """One writer among readers who never all leave."""
     saves, reads = interplay.crowd(
-        past, readers=interplay.CROWD, writers=1, enough=lambda saves, reads: saves >= 30 or reads > 4_000
+        past, readers=interplay.CROWD, writers=1, enough=lambda saves, reads: saves >= 15 or reads > 3_000
     )
-    return [] if saves >= 30 else [f"{saves} saves beside {reads} reads"]
+    return [] if saves >= 15 else [f"{saves} saves beside {reads} reads"]
 
 
 @contextmanager

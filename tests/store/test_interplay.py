@@ -21,8 +21,8 @@ from tests.store.interplay import (
 )
 from tests.store.small import Small
 
-SAVES_ENOUGH = 30
-READS_FOR_EACH = 400
+SAVES_ENOUGH = 15
+READS_FOR_EACH = 200
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import pytest
 
 from core.errors import StorageUnavailable
 from kb.store import content_store, reserve, steps
+from kb.store.content_store import ContentStore
 from tests.store import account, disks
 from tests.store.changes import (
     Change,
@@ -235,12 +236,19 @@ def repeat(small: Small, size: int) -> list[str]:
         return [attempt(store, Create("n.md", "N" * size), "limited") for _ in range(2)]
 
 
+def let_go(store: ContentStore) -> None:
+    """Close what is open for writing: else the disk could not be mounted anew."""
+    store._segments.close()
+    os.close(store.layout.applied_for_writing())
+    store.layout._applied_for_writing = -1
+
+
 def test_on_a_disk_that_turned_read_only_saves_are_refused_and_reads_go_on(small_disk: Small) -> None:
     disk = small_disk.data_dir.parent
     with small_disk.opened() as store:
         make(store, Update("a.md", "second\n"), "r1")
         told = picture(store)
-        store._segments.close()  # a file that is open for writing would not let the disk be mounted anew
+        let_go(store)
         disks.remount(disk, "ro")
 
         assert attempt(store, Update("a.md", "third\n"), "r2") == "refused"
@@ -298,7 +306,7 @@ def test_a_record_that_is_not_applied_on_a_read_only_disk_is_neither_shown_nor_l
 
     with small_disk.opened() as store:
         told = picture(store)
-        store._segments.close()
+        let_go(store)
         with pytest.raises(Killed):
             in_child(die_behind_the_commit)
         disks.remount(disk, "ro")
