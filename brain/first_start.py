@@ -28,6 +28,7 @@ from core.types import Capability, FolderLocator
 from kb.services.browse_entries import browse_entries
 from kb.services.browse_folders import browse_folders
 from kb.services.import_markdown import import_markdown
+from kb.store.data_format import check_format_if_any
 from kb.store.stores import provision_store
 
 SAMPLE = Path(__file__).parent / "sample"
@@ -61,7 +62,8 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def migrate() -> None:
-    """Bring the database to this version; quick where it is."""
+    """Bring the database to this version; quick where it is. Raises UnknownFormat before anything is changed."""
+    check_format_if_any(settings.DATA_DIR)
     settings.DATABASE_FILE.touch(mode=safe_open.PRIVATE_FILE)  # SQLite gives its other files the same mode
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):

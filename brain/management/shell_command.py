@@ -7,6 +7,7 @@ import sys
 from functools import cached_property
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from access.models import Identity
@@ -15,6 +16,7 @@ from access.services.create_organization import the_organization
 from core.errors import BrainError
 from core.types import FolderLocator, FolderRef
 from kb.services.locate_folder import locate_folder
+from kb.store.data_format import UnknownFormat, check_format_if_any
 
 
 class Refused(CommandError):
@@ -25,11 +27,14 @@ class ShellCommand(BaseCommand):
     """A command that goes through the services like everybody, as the system."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command; a ``BrainError`` becomes ``Refused``."""
+        """Run the command; a ``BrainError`` and an unknown layout of the data directory become ``Refused``."""
         try:
+            check_format_if_any(settings.DATA_DIR)
             return super().execute(*args, **options)
         except BrainError as error:
             raise Refused(sentence_of(error)) from error
+        except UnknownFormat as error:
+            raise Refused(str(error)) from error
 
     @cached_property
     def system(self) -> Principal:

@@ -10,6 +10,8 @@ from kb.store.marks import Mark
 
 FORMAT_FILE = "FORMAT"
 FORMAT = "1"
+# What ``FORMAT`` says while a restore is under way, so that nothing starts on half an instance.
+RESTORING = "restoring"
 ORGANIZATIONS = "orgs"
 CONTENT = "content"
 PRIVATE = "private"
@@ -24,7 +26,7 @@ APPLIED = "applied"
 CHECKPOINT = "checkpoint"
 FAULT = "fault"
 UNSYNCED = "unsynced"
-LOCK_FILES = ("publication", "writer", "alive", "checkpoint", "gate", "content")
+LOCK_FILES = ("publication", "writer", "alive", "checkpoint", "gate", "content", "upkeep")
 
 SEGMENT_SUFFIX = ".log"
 

@@ -10,32 +10,13 @@ from core.types import SYSTEM_ACTOR
 from kb import registry
 from kb.registry import OwnLine
 from kb.store import layout, record, reserve, steps
+from kb.store.data_format import UnknownFormat, check_format
 from kb.store.filesystem import check_filesystem
 from kb.store.marks import Mark
 from kb.store.record import Cause, Put
 
 NEW_SUFFIX = ".new"
 FIRST_LSN = 1
-
-
-class UnknownFormat(Exception):
-    """The data directory was written by another version of Brain. The message is for an administrator."""
-
-
-def check_format(data_dir: Path) -> None:
-    """Refuse a data directory with a layout that this version does not know.
-
-    Raises UnknownFormat, FileNotFoundError where it says nothing about it.
-    """
-    directory = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
-    try:
-        found = safe_open.read_file(directory, (layout.FORMAT_FILE,)).decode("ascii", "replace").strip()
-    finally:
-        os.close(directory)
-    if found != layout.FORMAT:
-        raise UnknownFormat(
-            f"{data_dir} has the layout {found!r}; this version of Brain knows {layout.FORMAT!r} alone."
-        )
 
 
 def is_provisioned(data_dir: Path, organization_id: str) -> bool:

@@ -9,6 +9,7 @@ from django.conf import settings
 from access.writer import writer_queue
 from kb.store import filesystem, provision
 from kb.store.content_store import ContentStore
+from kb.store.data_format import check_format
 from kb.store.layout import Layout
 
 _stores: dict[str, ContentStore] = {}
@@ -40,7 +41,7 @@ def open_layout(organization_id: str) -> Layout:
     Raises UnknownFormat, UnsuitableFilesystem, FileNotFoundError.
     """
     filesystem.check_kind(settings.DATA_DIR)
-    provision.check_format(settings.DATA_DIR)
+    check_format(settings.DATA_DIR)
     return Layout(settings.DATA_DIR, organization_id)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kb.store import filesystem, layout, provision, reserve, steps
+from kb.store.data_format import UnknownFormat, check_format
 from kb.store.filesystem import UnsuitableFilesystem
 from kb.store.layout import Layout
-from kb.store.provision import UnknownFormat
 from tests.store import account
 from tests.store.changes import Create, make, text_of
 from tests.store.children import in_child, killed_at
@@ -102,7 +102,7 @@ def test_an_unknown_layout_is_refused_and_left_alone(small: Small, found: str) -
     before = everything(small.data_dir)
 
     with pytest.raises(UnknownFormat):
-        provision.check_format(small.data_dir)
+        check_format(small.data_dir)
     with pytest.raises(UnknownFormat):
         small.provision()
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from brain import first_start
 from brain.management.shell_command import Refused, ShellCommand, password_from_stdin
+from kb.store.data_format import UnknownFormat
 from kb.store.filesystem import UnsuitableFilesystem
-from kb.store.provision import UnknownFormat
 
 
 class Command(ShellCommand):
