@@ -76,17 +76,17 @@ def _prepare() -> None:
 
     from brain import first_start
     from kb.store import stores
+    from kb.store.data_format import UnknownFormat
     from kb.store.filesystem import UnsuitableFilesystem
-    from kb.store.provision import UnknownFormat
 
     # Database checks too; the warnings of a deployment where the address says that this is one.
     call_command("check", fail_level="WARNING", deploy=settings.IS_HTTPS, stdout=io.StringIO())
     with first_start.one_at_a_time():
-        call_command("collectstatic", interactive=False, verbosity=0)
-        first_start.migrate()
-        if not first_start.is_needed():
-            return
         try:
+            first_start.migrate()
+            call_command("collectstatic", interactive=False, verbosity=0)
+            if not first_start.is_needed():
+                return
             made = first_start.provision(organization=None, admin=ADMIN, sample=True, token=True)
         except (UnsuitableFilesystem, UnknownFormat) as error:
             raise CommandError(str(error)) from error
@@ -116,6 +116,7 @@ Brain is set up. This is shown once; Brain keeps only hashes of the password and
 def _serve() -> NoReturn:
     from gunicorn.app.base import Application
 
+    from brain import housekeeping
     from brain.wsgi import application  # looks at the collected static files, so not earlier
 
     class Server(Application):
@@ -128,6 +129,7 @@ def _serve() -> NoReturn:
         def load(self) -> Callable[..., Any]:
             return application
 
+    housekeeping.start_beside_the_server()
     Server().run()
     sys.exit(0)
 

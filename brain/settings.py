@@ -27,6 +27,10 @@ DATA_KEY = secret_file(DATA_DIR / "data_key").encode(
     "ascii"
 )  # keys versions and cursors; belongs to the data
 
+# How long, and how much of, old versions are kept; None is a quarter of the volume. kb.store.retention takes away.
+HISTORY_DAYS = env.number("BRAIN_HISTORY_DAYS", 365, least=1, most=36_500)
+HISTORY_BYTES = env.number("BRAIN_HISTORY_BYTES", 0, least=0, most=2**60) or None
+
 # The server, and the address that people and agents know it by.
 HOST = env.text("BRAIN_HOST", "127.0.0.1")
 PORT = env.number("BRAIN_PORT", 8000, least=1, most=65_535)

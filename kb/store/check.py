@@ -7,15 +7,18 @@ two folders others may save.
 import os
 from dataclasses import dataclass, field
 
-from core import ids, safe_open
+from core import ids, locks, safe_open
+from core.errors import StorageUnavailable
+from core.progress import SILENT, Progress
 from kb import registry
 from kb.registry import EntryLine
-from kb.store import faults, fold, outcomes, reserve
+from kb.store import faults, fold, outcomes, reserve, upkeep
 from kb.store.content_store import ContentStore
 from kb.store.layout import CONTENT, OUTCOMES, PRIVATE, RESERVE, Layout
 from kb.store.marks import Mark
 
 Components = tuple[str, ...]
+UPKEEP_WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,19 @@ class CheckReport:
         self.disagreements.append(Disagreement(place, what))
 
 
-def check(store: ContentStore) -> CheckReport:
-    """Compare everything. Changes nothing. Raises StorageUnavailable where no whole state can be reached."""
+def check(store: ContentStore, progress: Progress = SILENT) -> CheckReport:
+    """Compare everything. Changes nothing.
+
+    Raises StorageUnavailable where no whole state can be reached, and where history is shortened for a minute or more.
+    """
+    try:
+        with upkeep.hold_upkeep(store.layout, wait_seconds=UPKEEP_WAIT_SECONDS):
+            return _check(store, progress)
+    except locks.LockBusy as busy:
+        raise StorageUnavailable from busy
+
+
+def _check(store: ContentStore, progress: Progress) -> CheckReport:
     report = CheckReport()
     layout = store.layout
     if faults.is_marked(layout):
@@ -55,8 +69,10 @@ def check(store: ContentStore) -> CheckReport:
     _check_marks(layout, report)
     with store.still() as applied:
         start = applied
-    account = fold.fold_log(layout, up_to=start.lsn)
+    progress.begin("Reading the log", start.lsn)
+    account = fold.fold_log(layout, up_to=start.lsn, progress=progress)
     _check_log(account, start, report)
+    progress.begin("Comparing folders", sum(path[-1] == registry.REGISTRY_NAME for path in account.files))
     pending: list[Components] = [()]
     while pending:
         components = pending.pop()
@@ -64,6 +80,7 @@ def check(store: ContentStore) -> CheckReport:
             fold.follow(layout, account, start, applied)
             start = applied
             pending.extend(FolderCheck(layout, account, report).check(components))
+        progress.advance()
     _check_outcomes(layout, report)
     _note_reserve(layout, report)
     report.records, report.first_record = account.records, account.first_lsn

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from core import ids, safe_open
+from core.progress import SILENT, Progress
 from kb.registry import REGISTRY_NAME
 from kb.store import record as records
 from kb.store.layout import Layout, segment_name
@@ -84,7 +85,7 @@ class Fold:
         known.size += len(data)
 
 
-def fold_log(layout: Layout, *, up_to: int | None = None) -> Fold:
+def fold_log(layout: Layout, *, up_to: int | None = None, progress: Progress = SILENT) -> Fold:
     """Fold every segment, up to record ``up_to`` where given. Reads one segment at a time into memory."""
     fold = Fold()
     for found in walk_log(layout):
@@ -92,6 +93,7 @@ def fold_log(layout: Layout, *, up_to: int | None = None) -> Fold:
             fold.damages.append(found)
         elif up_to is None or found[1].lsn <= up_to:
             fold.take(found[1])
+            progress.advance()
     return fold
 
 

@@ -98,6 +98,12 @@ def make_directory(directory: int, name: str, place: str) -> None:
     os.mkdir(name, safe_open.PRIVATE_DIRECTORY, dir_fd=directory)
 
 
+def remove_directory(directory: int, name: str, place: str) -> None:
+    """Remove an empty directory. Raises FileNotFoundError."""
+    _announce("rmdir", place, name)
+    os.rmdir(name, dir_fd=directory)
+
+
 def place_of(names: Sequence[str]) -> str:
     """How the hook calls a path."""
     return "/".join(names)

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from brain.management.shell_command import Refused, ShellCommand
+from brain.progress import Bar
 from kb.services.check_store import check_store, repair_store
 from kb.store.check import CheckReport
 from kb.store.repair import BeyondRepair, StoreInUse
@@ -25,7 +26,9 @@ class Command(ShellCommand):
         organization_id = self.system.organization_id
         if options["repair"]:
             self._repair(organization_id)
-        self._tell(check_store(organization_id))
+        with Bar() as bar:
+            report = check_store(organization_id, bar)
+        self._tell(report)
 
     def _repair(self, organization_id: str) -> None:
         try:
