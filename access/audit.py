@@ -25,6 +25,9 @@ class AuditAction(enum.StrEnum):
     REVOKE_TOKEN = "revoke_token"  # noqa: S105 - names a deed
     DISABLE = "disable"
     ENABLE = "enable"
+    PURGE_HISTORY = "purge_history"
+    BACK_UP_INSTANCE = "back_up_instance"
+    RESTORE_INSTANCE = "restore_instance"
 
 
 class Through(enum.StrEnum):

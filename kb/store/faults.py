@@ -68,6 +68,15 @@ def clear(layout: Layout) -> None:
     steps.sync_directory(layout.private, PRIVATE)
 
 
+def quarantined(layout: Layout) -> list[str]:
+    """The names of the files in ``quarantine/``: damaged things, which may hold text that is gone elsewhere."""
+    quarantine = safe_open.open_directory(layout.private, (QUARANTINE,))
+    try:
+        return sorted(os.listdir(quarantine))
+    finally:
+        os.close(quarantine)
+
+
 def keep_segment(layout: Layout, segment: int) -> None:
     """Copy a segment to ``quarantine/``: it may be all that is left of something. Raises OSError."""
     quarantine = safe_open.open_directory(layout.private, (QUARANTINE,))

@@ -1,0 +1,216 @@
+import datetime as dt
+import functools
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from brain import progress
+from brain.progress import Bar
+from core import clock
+from kb.store import stores, upkeep
+from kb.store.stores import store_of
+from tests.core.waiting import until
+from tests.operations.test_purge import DEPLOY, log_of, save
+from tests.server import ROOT, environment, free_port, manage, running_brain
+from tests.world import PASSWORD, World
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(*arguments: str) -> tuple[str, str]:
+    """What a command says on standard output and on standard error."""
+    output, error = io.StringIO(), io.StringIO()
+    call_command(*arguments, stdout=output, stderr=error)
+    return output.getvalue(), error.getvalue()
+
+
+def test_sweep_tells_what_it_removed(world: World) -> None:
+    store = store_of(world.organization_id)
+    world.folder("Eng")
+    (Path(f"/proc/self/fd/{store.layout.stage}") / "9.0").write_bytes(b"left")
+
+    output, _ = run("sweep")
+
+    assert (
+        output
+        == "Removed 0 outcomes, 0 claims, 1 leftovers, 0 sessions and 0 segments of history (0 bytes).\n"
+    )
+
+
+def test_a_second_sweep_says_so_and_ends_well(world: World) -> None:
+    with upkeep.hold_upkeep(store_of(world.organization_id).layout, wait_seconds=0):
+        output, said = run("sweep")
+
+    assert output == ""
+    assert "under way" in said
+
+
+def test_sweep_ends_the_sessions_that_ran_out_and_no_other(world: World) -> None:
+    world.person("ada")
+    for browser in (Client(), Client()):
+        assert browser.login(username="ada", password=PASSWORD)
+    first = Session.objects.order_by("session_key")[0]
+    Session.objects.filter(pk=first.pk).update(expire_date=clock.now() - dt.timedelta(seconds=1))
+
+    output, _ = run("sweep")
+
+    assert "1 sessions" in output
+    assert Session.objects.count() == 1
+    assert not Session.objects.filter(pk=first.pk).exists()
+
+
+def test_history_that_had_to_be_kept_is_an_error(world: World) -> None:
+    world.entry(DEPLOY, "text\n")
+    (Path(f"/proc/self/fd/{store_of(world.organization_id).layout.private}") / "fault").write_text("{}")
+
+    with pytest.raises(CommandError, match="History past its time is kept"):
+        run("sweep")
+
+
+def test_purge_history_tells_what_went_and_what_is_kept_elsewhere(world: World) -> None:
+    world.entry(DEPLOY, "password\n")
+    save(world, DEPLOY, "no password\n")
+
+    output, said = run("purge_history", DEPLOY)
+
+    assert output == "Removed 1 kept texts of Eng/deploy.md.\n"
+    assert "The text that the entry has now is kept." in said
+    assert "Instance backups taken before keep the old texts" in said
+    assert b"password\n" not in log_of(world).replace(b"no password\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        (["Eng/missing.md"], "No entry has this path."),
+        ([DEPLOY, "--deleted"], "No deleted entry has this path."),
+        ([DEPLOY, "--before", "yesterday"], "--before yesterday: give a date or a time"),
+        (["Eng/deploy"], "path: The path of an entry ends in .md."),
+    ],
+)
+def test_purge_history_refuses_in_one_line(world: World, arguments: list[str], refusal: str) -> None:
+    world.entry(DEPLOY, "text\n")
+
+    with pytest.raises(CommandError, match=re.escape(refusal)):
+        run("purge_history", *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sweep"],
+        ["purge_history", DEPLOY],
+        ["check_store"],
+        ["create_folder", "Eng"],
+        ["create_token", "ada", "--name", "n", "--capability", "read"],
+        ["import_markdown", "docs", "--into", "/"],
+        ["provision", "--organization", "Acme", "--admin", "root"],
+    ],
+)
+@pytest.mark.parametrize(("layout", "says"), [("2", "has the layout '2'"), ("restoring", "A restore into")])
+def test_every_command_refuses_a_layout_it_does_not_know(
+    world: World, data_dir: Path, arguments: list[str], layout: str, says: str
+) -> None:
+    stores.close_all()
+    before = sorted(path.name for path in data_dir.iterdir())
+    (data_dir / "FORMAT").write_text(f"{layout}\n")
+
+    with pytest.raises(CommandError, match=re.escape(says)):
+        run(*arguments)
+
+    assert {path.name for path in data_dir.iterdir()} <= {*before, "provision.lock"}
+
+
+def test_a_layout_of_another_version_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "FORMAT").write_text("2\n")
+    started = subprocess.run(
+        [sys.executable, "-m", "brain.serve"],
+        cwd=ROOT,
+        env=environment(tmp_path, BRAIN_PORT=str(free_port())),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert started.returncode == 1
+    assert "has the layout '2'" in started.stderr
+    assert not (tmp_path / "db.sqlite3").exists()
+
+
+def test_a_bar_is_drawn_on_a_terminal_and_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0)
+    monkeypatch.setattr(progress, "PAUSE_SECONDS", 0)
+    terminal = Terminal()
+    with Bar(terminal) as bar:
+        bar.begin("Copying", 10)
+        bar.advance(5)
+        bar.advance(5)
+
+    drawn = terminal.getvalue().split("\r")
+    assert drawn[1] == "Copying  [###############...............]  50%"
+    assert drawn[2] == "Copying  [##############################] 100%"
+    assert drawn[-2].strip() == ""
+
+
+def test_nothing_is_drawn_where_nobody_watches() -> None:
+    stream = io.StringIO()
+    with Bar(stream) as bar:
+        bar.begin("Copying", 10)
+        bar.advance(10)
+
+    assert stream.getvalue() == ""
+
+
+class TestHousekeeping:
+    def test_a_loop_sweeps_again_and_again_until_it_is_stopped(self, tmp_path: Path) -> None:
+        made = manage(tmp_path, "provision", "--organization", "Acme", "--admin", "root")
+        assert made.returncode == 0, made.stderr
+        [organization] = (tmp_path / "orgs").iterdir()
+        keeper = subprocess.Popen(
+            [sys.executable, "manage.py", "sweep", "--loop", "1"], cwd=ROOT, env=environment(tmp_path)
+        )
+        try:
+            for round_number in range(2):
+                leftover = organization / f"private/log/{round_number}.log.new"
+                leftover.write_bytes(b"left")
+                until(functools.partial(is_gone, leftover))
+        finally:
+            keeper.send_signal(signal.SIGTERM)
+            ended = keeper.wait(60)
+
+        assert ended == 128 + signal.SIGTERM
+
+    @pytest.mark.server
+    def test_the_server_has_a_housekeeper_who_ends_with_it_however_it_ends(self, tmp_path: Path) -> None:
+        with running_brain(tmp_path) as brain:
+            master = brain.process.pid
+            children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
+            os.kill(master, signal.SIGKILL)
+            for child in children:
+                until(functools.partial(has_ended, child))
+
+        assert len(children) == 3
+
+
+def is_gone(path: Path) -> bool:
+    return not path.exists()
+
+
+def has_ended(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
