@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -32,7 +33,7 @@ def _allocate() -> int:
     return len(bytearray(2 * 1024**3))
 
 
-_DEEDS = {
+_DEEDS: dict[str, Callable[[], object]] = {
     "open a file": lambda: os.open("/etc/hostname", os.O_RDONLY),
     "open a socket": socket.socket,
     "open a pipe": os.pipe,
