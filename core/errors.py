@@ -21,7 +21,7 @@ class BrainError(Exception):
         super().__init__(self.code)
 
     def as_dict(self) -> dict[str, Any]:
-        """The error object of the contract, section 3, without the ``error`` key around it."""
+        """The error object of docs/reference/errors.md, without the ``error`` key around it."""
         body: dict[str, Any] = {"code": self.code, "message": self.message, "retryable": self.retryable}
         if self.retry_after_seconds is not None:
             body["retry_after_seconds"] = self.retry_after_seconds

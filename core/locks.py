@@ -1,6 +1,6 @@
 """The flock files of an organization, their order, and the queue before the writer lock.
 
-Facts behind the rules (storage.md, sections 9 and 11): each acquisition opens a new descriptor, since one shared by
+Facts behind the rules (tests/core/test_flock_facts.py): each acquisition opens a new descriptor, since one shared by
 two threads does not exclude; lock files are opened read-only, so that they work on a read-only disk, and are
 never unlinked; a held lock is never upgraded; a forked child closes what it inherited and does not unlock it.
 

@@ -1,6 +1,6 @@
 """The name policy: which names folders and entries may have, and when two of them collide.
 
-Pure and argument-only, so a refusal tells nothing about what exists. Seed 4.1 is the source. A stem has 1 to
+Pure and argument-only, so a refusal tells nothing about what exists. A stem has 1 to
 64 of ASCII letters, digits, blank, ``_`` and ``-``, begins with a letter or digit and does not end in a blank;
 an entry's filename is a stem and ``.md``; a path joins names with ``/`` and has at most 1,024 bytes.
 """

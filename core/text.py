@@ -1,7 +1,7 @@
 """The text policy: which text is stored, and in which form.
 
 UTF-8 with LF line endings; no control characters but tab and LF; no lone surrogates; nothing else is changed:
-no Unicode normalisation, no trimming. A line ends at LF and nowhere else. Source: editing.md, section 4.
+no Unicode normalisation, no trimming. A line ends at LF and nowhere else.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What callers are shown of entries and folders: the shapes of the contract, section 3.
+"""What callers are shown of entries and folders: the shapes of docs/reference/mcp.md.
 
 ``kb`` knows nothing of backup, so its summaries have no backup state; ``backup`` adds it.
 """
