@@ -65,10 +65,18 @@ def read_while_another_saves(small: Small) -> list[str]:
     return problems if saved == "waits" else [*problems, "a save went through under a reader"]
 
 
-def crowd(small: Small, *, readers: int, writers: int, enough: Callable[[int, int], bool]) -> tuple[int, int]:
+def crowd(
+    small: Small,
+    *,
+    readers: int,
+    writers: int,
+    enough: Callable[[int, int], bool],
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> tuple[int, int]:
     """Let so many read and so many save without a pause until ``enough(saves, reads)``; returns both.
 
-    A reader stays inside until another one came in after it, or for a moment: left to themselves they never all leave.
+    A reader stays inside until another one came in after it, or for ``patience_seconds``: left to themselves they
+    never all leave.
     """
     counted, entered = (mmap.mmap(-1, 8 * (readers + writers)) for _ in range(2))
 
@@ -95,7 +103,7 @@ def crowd(small: Small, *, readers: int, writers: int, enough: Callable[[int, in
                 with store.still():
                     now = time.monotonic_ns()
                     struct.pack_into("q", entered, 8 * place, now)
-                    _wait_for_relief(entered, now)
+                    _wait_for_relief(entered, now, patience_seconds)
             except StorageUnavailable:
                 continue
             count(place)
@@ -121,8 +129,8 @@ def crowd(small: Small, *, readers: int, writers: int, enough: Callable[[int, in
             child.kill()
 
 
-def _wait_for_relief(entered: mmap.mmap, now: int) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
+def _wait_for_relief(entered: mmap.mmap, now: int, patience_seconds: float) -> None:
+    until = time.monotonic() + patience_seconds
     while time.monotonic() < until:
         if any(moment > now for (moment,) in struct.iter_unpack("q", entered[:])):
             return
