@@ -364,7 +364,8 @@ SYNCS = [
         tail_rewritten_and_not_synced,
     ),
     Dropped("rewriting a synced tail", power(cuts.failed_log_sync), tail_synced_and_not_rewritten),
-    Dropped("checksum of a record", power(cuts.plain), no_checksum),
+    # Records differ from run to run, and with them the few states in which one is whole but for its middle.
+    Dropped("checksum of a record", power(cuts.plain, states=900), no_checksum),
     Dropped("syncs of a first start", first_start_cut_off),
 ]
 # What a writer that dies leaves: some of it only a process that lives on can see.
