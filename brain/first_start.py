@@ -23,7 +23,7 @@ from access.services.create_organization import create_organization, the_organiz
 from access.services.issue_token import issue_token
 from core import safe_open
 from core.errors import InvalidArgument
-from core.locks import Rank, hold
+from core.locks import FileLock, Rank
 from core.types import Capability, FolderLocator
 from kb.services.browse_entries import browse_entries
 from kb.services.browse_folders import browse_folders
@@ -55,8 +55,13 @@ def one_at_a_time() -> Iterator[None]:
     """Hold the right to prepare this data directory. Of two starts at once the second finds everything done."""
     directory = os.open(settings.DATA_DIR, safe_open.DIRECTORY_FLAGS)
     try:
-        with hold(directory, LOCK_FILE, Rank.CLAIM, wait_seconds=WAIT_SECONDS, make=True):
+        lock = FileLock(directory, LOCK_FILE, Rank.CHECKPOINT).acquire(wait_seconds=WAIT_SECONDS, make=True)
+        # Before every other lock and outside their order: nobody who holds one of them waits for this.
+        lock.keep()
+        try:
             yield
+        finally:
+            lock.drop_kept()
     finally:
         os.close(directory)
 

@@ -39,7 +39,8 @@ class ShellCommand(BaseCommand):
     @cached_property
     def system(self) -> Principal:
         """Who acts. Raises Refused before ``provision``."""
-        organization = the_organization()
+        # Where nothing was provisioned there is no database to ask either.
+        organization = the_organization() if check_format_if_any(settings.DATA_DIR) else None
         if organization is None:
             raise Refused("There is no organization yet. Run `make run` or `manage.py provision` first.")
         return system_principal(organization.id)

@@ -31,9 +31,10 @@ def check_format(data_dir: Path) -> None:
         )
 
 
-def check_format_if_any(data_dir: Path) -> None:
-    """The same, for a data directory that may have nothing in it yet. Raises UnknownFormat."""
+def check_format_if_any(data_dir: Path) -> bool:
+    """The same, for a data directory that may have nothing in it yet: False then. Raises UnknownFormat."""
     try:
         check_format(data_dir)
     except FileNotFoundError:
-        return
+        return False
+    return True
