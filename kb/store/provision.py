@@ -80,37 +80,42 @@ def _fill(root: int) -> None:
 
     private = safe_open.open_directory(root, (layout.PRIVATE,))
     try:
-        for name in (
-            layout.LOCKS,
-            layout.LOG,
-            layout.STAGE,
-            layout.OUTCOMES,
-            layout.CLAIMS,
-            layout.RESERVE,
-            layout.QUARANTINE,
-        ):
-            steps.make_directory(private, name, layout.PRIVATE)
-        _fill_locks_and_log(private, first_record)
-        outcomes = safe_open.open_directory(private, (layout.OUTCOMES,))
-        for shard in range(256):
-            steps.make_directory(outcomes, f"{shard:02x}", layout.OUTCOMES)
-        os.close(outcomes)
-        mark = Mark(lsn=FIRST_LSN, segment=FIRST_LSN, offset=len(first_record), applying=FIRST_LSN)
-        for name in (layout.APPLIED, layout.CHECKPOINT):
-            _write_file(private, name, mark.encode())
+        make_frame(private)
+        log = safe_open.open_directory(private, (layout.LOG,))
+        _write_file(log, layout.segment_name(FIRST_LSN), first_record)
+        os.close(log)
+        write_marks(private, Mark(FIRST_LSN, FIRST_LSN, len(first_record), FIRST_LSN))
         reserve.fill(private)
     finally:
         os.close(private)
 
 
-def _fill_locks_and_log(private: int, first_record: bytes) -> None:
+def make_frame(private: int) -> None:
+    """Make what every organization has in its private folder before there is anything in it: folders and lock files."""
+    for name in (
+        layout.LOCKS,
+        layout.LOG,
+        layout.STAGE,
+        layout.OUTCOMES,
+        layout.CLAIMS,
+        layout.RESERVE,
+        layout.QUARANTINE,
+    ):
+        steps.make_directory(private, name, layout.PRIVATE)
     locks = safe_open.open_directory(private, (layout.LOCKS,))
     for name in layout.LOCK_FILES:
         _write_file(locks, name, b"")
     os.close(locks)
-    log = safe_open.open_directory(private, (layout.LOG,))
-    _write_file(log, layout.segment_name(FIRST_LSN), first_record)
-    os.close(log)
+    outcomes = safe_open.open_directory(private, (layout.OUTCOMES,))
+    for shard in range(256):
+        steps.make_directory(outcomes, f"{shard:02x}", layout.OUTCOMES)
+    os.close(outcomes)
+
+
+def write_marks(private: int, mark: Mark) -> None:
+    """Say of a new organization that its tree is the one that the log up to ``mark`` led to, and is durable."""
+    for name in (layout.APPLIED, layout.CHECKPOINT):
+        _write_file(private, name, mark.encode())
 
 
 def _write_format(data: int, data_dir: Path) -> None:

@@ -5,6 +5,7 @@ descriptor plus its names, which are there for the hook alone.
 """
 
 import ctypes
+import errno
 import os
 from collections.abc import Callable, Sequence
 
@@ -15,6 +16,7 @@ WRITE_CHUNK_BYTES = 1 << 20
 # Called with (step, place) before each step while a test has set it.
 hook: Callable[[str, str], None] | None = None
 
+_RENAME_NOREPLACE = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -84,6 +86,23 @@ def rename(source: int, source_name: str, target: int, target_name: str, place: 
     """Move a file over another one, in one step. ``place`` names the target directory."""
     _announce("rename", place, target_name)
     os.rename(source_name, target_name, src_dir_fd=source, dst_dir_fd=target)
+
+
+def rename_new(directory: int, name: str, new_name: str, place: str) -> None:
+    """Give a file another name in its directory, which nothing has yet. Raises FileExistsError."""
+    _announce("rename", place, new_name)
+    if (
+        _libc.renameat2(directory, os.fsencode(name), directory, os.fsencode(new_name), _RENAME_NOREPLACE)
+        == 0
+    ):
+        return
+    number = ctypes.get_errno()
+    if number not in (errno.EINVAL, errno.ENOSYS):
+        raise OSError(number, os.strerror(number))
+    # A filesystem that cannot do both in one step, such as a network's.
+    if new_name in os.listdir(directory):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_name)
+    os.rename(name, new_name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def unlink(directory: int, name: str, place: str) -> None:
