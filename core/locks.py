@@ -16,12 +16,13 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 
 from core import clock, limits, safe_open
 from core.errors import StorageUnavailable
 
-POLL_FIRST_SECONDS = 0.0005
-POLL_LAST_SECONDS = 0.01
+# A lock that is busy is tried so often before a thread takes a place in line: most are free by then.
+POLL_SECONDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002)
 
 
 class Rank(enum.IntEnum):
@@ -62,6 +63,9 @@ def _forget_inherited() -> None:
     for lock in _open_locks:
         lock.close_inherited()
     _open_locks.clear()
+    for place in _places:
+        place.close_inherited()
+    _places.clear()
     _held.ranks = []
     # The other threads are not here, so their places are free. This thread goes on with what it was doing.
     _heavy_places = threading.BoundedSemaphore(limits.HEAVY_WORK_MAX)
@@ -177,6 +181,15 @@ def hold_content(directory: int, *, shared: bool, wait_seconds: float) -> Iterat
         content.release()
 
 
+@dataclass(order=True, slots=True)
+class _Turn:
+    """A place in a ``WriterQueue``. ``has_come`` is set when it may have become the first one."""
+
+    rank: int
+    number: int
+    has_come: threading.Event = field(default_factory=threading.Event, compare=False)
+
+
 class WriterQueue:
     """The way to one organization's ``writer`` lock within a process: first come first served, access changes first.
 
@@ -185,9 +198,9 @@ class WriterQueue:
 
     def __init__(self, locks_directory: int) -> None:
         self._locks_directory = locks_directory
-        self._turns: list[tuple[int, int]] = []
+        self._turns: list[_Turn] = []
         self._numbers = itertools.count()
-        self._changed = threading.Condition()
+        self._changing = threading.Lock()
 
     @contextmanager
     def hold(
@@ -200,10 +213,10 @@ class WriterQueue:
         # Asked before the queue: a thread that waits for itself would only hear that the time is over.
         _check_order(Rank.WRITER)
         deadline = clock.monotonic() + wait_seconds
-        turn = (0 if urgent else 1, next(self._numbers))
-        with self._changed:
+        turn = _Turn(0 if urgent else 1, next(self._numbers))
+        with self._changing:
             heapq.heappush(self._turns, turn)
-            is_first = self._turns[0] == turn
+            is_first = self._turns[0] is turn
         try:
             lock = self._try_writer() if is_first else None
             if lock is None:
@@ -216,10 +229,11 @@ class WriterQueue:
             finally:
                 lock.release()
         finally:
-            with self._changed:
+            with self._changing:
                 self._turns.remove(turn)
                 heapq.heapify(self._turns)
-                self._changed.notify_all()
+                if self._turns:
+                    self._turns[0].has_come.set()
 
     def _try_writer(self) -> FileLock | None:
         try:
@@ -234,12 +248,16 @@ class WriterQueue:
         except LockBusy as busy:
             raise StorageUnavailable from busy
 
-    def _wait_for_turn(self, turn: tuple[int, int], deadline: float) -> None:
-        with self._changed:
-            while self._turns[0] != turn:
-                left = deadline - clock.monotonic()
-                if left <= 0 or not self._changed.wait(left):
-                    raise StorageUnavailable
+    def _wait_for_turn(self, turn: _Turn, deadline: float) -> None:
+        while True:
+            with self._changing:
+                if self._turns[0] is turn:
+                    return
+                # An access change may have come before it since.
+                turn.has_come.clear()
+            left = deadline - clock.monotonic()
+            if left <= 0 or not turn.has_come.wait(left):
+                raise StorageUnavailable
 
 
 _heavy_places = threading.BoundedSemaphore(limits.HEAVY_WORK_MAX)
@@ -264,16 +282,58 @@ def heavy_work() -> Iterator[None]:
 
 
 def _flock(descriptor: int, *, shared: bool, deadline: float) -> None:
-    # flock knows no deadline, so it is polled.
-    operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
-    pause = POLL_FIRST_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, operation)
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    for pause in POLL_SECONDS:
+        if _is_given(descriptor, operation):
             return
-        except BlockingIOError:
-            left = deadline - clock.monotonic()
-            if left <= 0:
-                raise LockBusy from None
+        left = deadline - clock.monotonic()
+        if left <= 0:
+            raise LockBusy
         clock.sleep(min(pause, left))
-        pause = min(pause * 2, POLL_LAST_SECONDS)
+    left = deadline - clock.monotonic()
+    if _is_given(descriptor, operation) or (left > 0 and _Place(descriptor).is_served(operation, left)):
+        return
+    # It may have come free at the very end.
+    if not _is_given(descriptor, operation):
+        raise LockBusy
+
+
+def _is_given(descriptor: int, operation: int) -> bool:
+    try:
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class _Place:
+    """A place in the kernel's line before a lock, which is served in order and knows no deadline.
+
+    So a thread of its own waits there, on a second descriptor of the same opening. Whoever gives up closes the first
+    one: when the lock is given after all, the second one is the last, and closing it gives the lock back.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = os.dup(descriptor)
+        self._has_come = threading.Event()
+        _places.add(self)
+
+    def is_served(self, operation: int, wait_seconds: float) -> bool:
+        """Wait until the lock is given, but no longer than this; whether it was."""
+        threading.Thread(target=self._wait, args=(operation,), name="waits for a lock", daemon=True).start()
+        return clock.wait_for(self._has_come, wait_seconds)
+
+    def close_inherited(self) -> None:
+        """For the fork hook alone."""
+        os.close(self._descriptor)
+
+    def _wait(self, operation: int) -> None:
+        try:
+            fcntl.flock(self._descriptor, operation)
+            self._has_come.set()
+        finally:
+            _places.discard(self)
+            os.close(self._descriptor)
+
+
+_places: set[_Place] = set()

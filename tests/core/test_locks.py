@@ -1,12 +1,15 @@
 import itertools
 import os
+import threading
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from core import clock
+from core import locks as core_locks
 from core.locks import FileLock, LockBusy, Rank, WrongLockOrder, hold, hold_content
 from core.safe_open import DIRECTORY_FLAGS, UnsafeFile
 from tests.core.neighbours import Neighbour, Stranger
@@ -165,6 +168,13 @@ class ClockThatIsSlept:
         self.wakes: Callable[[], None] = lambda: None
         monkeypatch.setattr(clock, "monotonic", lambda: self.seconds)
         monkeypatch.setattr(clock, "sleep", self._sleep)
+        monkeypatch.setattr(clock, "wait_for", self._wait_for)
+
+    def _wait_for(self, event: threading.Event, seconds: float) -> bool:
+        until = self.seconds + seconds
+        while not event.is_set() and self.seconds < until:
+            self._sleep(min(0.01, until - self.seconds))
+        return event.is_set()
 
     def _sleep(self, seconds: float) -> None:
         assert seconds > 0
@@ -195,7 +205,6 @@ def test_a_busy_lock_is_waited_for_until_the_deadline_and_no_longer(
         FileLock(locks_directory, "writer", Rank.WRITER).acquire(wait_seconds=3)
 
     assert sum(slept.naps) == pytest.approx(3)
-    assert max(slept.naps) <= 0.01
     stranger.drop("writer")
     FileLock(locks_directory, "writer", Rank.WRITER).acquire(wait_seconds=0).release()
 
@@ -235,14 +244,14 @@ def test_one_deadline_holds_for_gate_and_content_together(
 def test_a_thread_that_waits_gets_the_lock_when_another_process_gives_it_back(
     locks_directory: int, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sleeps: list[float] = []
-    sleep = clock.sleep
+    in_line = threading.Event()
+    wait_for = clock.wait_for
 
-    def count_and_sleep(seconds: float) -> None:
-        sleeps.append(seconds)
-        sleep(seconds)
+    def tell_and_wait_for(event: threading.Event, seconds: float) -> bool:
+        in_line.set()
+        return wait_for(event, seconds)
 
-    monkeypatch.setattr(clock, "sleep", count_and_sleep)
+    monkeypatch.setattr(clock, "wait_for", tell_and_wait_for)
     assert stranger.take("writer")
 
     def take_and_give_back() -> None:
@@ -250,10 +259,53 @@ def test_a_thread_that_waits_gets_the_lock_when_another_process_gives_it_back(
             pass
 
     waiting = Task(take_and_give_back)
-    until(lambda: len(sleeps) > 3)
+    until(in_line.is_set)
     stranger.drop("writer")
 
     waiting.result()
+    assert stranger.could_take("writer")
+
+
+def test_who_gave_up_does_not_get_the_lock_when_it_comes_free(
+    locks_directory: int, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "wait_for", lambda event, seconds: False)
+    assert stranger.take("writer")
+    with pytest.raises(LockBusy):
+        FileLock(locks_directory, "writer", Rank.WRITER).acquire(wait_seconds=PATIENCE_SECONDS)
+
+    stranger.drop("writer")
+
+    until(lambda: stranger.could_take("writer"))
+    until(lambda: not core_locks._places)
+    assert stranger.could_take("writer")
+
+
+def standing_in_line(lock_file: Path) -> int:
+    """How many the kernel lets wait for this file."""
+    inode = f":{lock_file.stat().st_ino} "
+    return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+
+
+def test_those_who_wait_are_served_in_the_order_in_which_they_came(
+    locks: Path, locks_directory: int, stranger: Stranger
+) -> None:
+    served: list[int] = []
+
+    def stand_in_line(number: int) -> None:
+        with hold(locks_directory, "writer", Rank.WRITER, wait_seconds=PATIENCE_SECONDS):
+            served.append(number)
+
+    assert stranger.take("writer")
+    waiting = []
+    for number in range(5):
+        waiting.append(Task(partial(stand_in_line, number)))
+        until(lambda number=number: standing_in_line(locks / "writer") == number + 1)  # type: ignore[misc]
+    stranger.drop("writer")
+
+    for task in waiting:
+        task.result()
+    assert served == [0, 1, 2, 3, 4]
 
 
 # -- the gate before the content ------------------------------------------------------------------------------
