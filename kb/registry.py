@@ -144,6 +144,11 @@ class LiveLines:
                 self.entries.pop(line.entry_id, None)
                 self.tombstones[line.id] = line
 
+    @property
+    def live_count(self) -> int:
+        """How many lines a registry written anew has beside its first one."""
+        return 1 + len(self.children) + len(self.entries) + len(self.tombstones)
+
     def all_lines(self) -> list[Line]:
         """The lines that a registry written anew has. The folder's own line must be among them."""
         assert self.own is not None

@@ -156,7 +156,7 @@ class Transaction(View):
         )
         before = self.mark
         end = self._store.append(cause, operations)
-        self._store.take_over(before, end, added, appended)
+        self._store.take_over(before, end, self.time, added, appended)
 
     def changed_folders(self) -> list[str]:
         """The ids of the folders that were there before and have new lines."""
@@ -196,8 +196,6 @@ class ContentStore:
         self._index_lock = threading.Lock()
         self._start_lock = threading.Lock()
         self._alive: FileLock | None = None
-        # The time of the record at the mark, and the mark itself.
-        self._last_time: tuple[str, Mark] | None = None
         self._since_checkpoint = [0, 0]
         self._checkpoint_due = threading.Event()
         self._closing = threading.Event()
@@ -282,11 +280,11 @@ class ContentStore:
             yield
 
     def take_over(
-        self, before: Mark, end: Mark, added: Sequence[Added], appended: Sequence[Appended]
+        self, before: Mark, end: Mark, time: str, added: Sequence[Added], appended: Sequence[Appended]
     ) -> None:
         """Let the index follow a record that this process just made, unless a reader has led it there already."""
         with self._index_lock:
-            self._index.take_over(before, end, added, appended)
+            self._index.take_over(before, end, time, added, appended)
 
     def append(self, cause: Cause, operations: Sequence[Operation], *, new_segment: bool = False) -> Mark:
         """Append one record and carry it out; returns the mark behind it.
@@ -307,7 +305,6 @@ class ContentStore:
             applying.write_applied(self.layout, applied.while_applying(lsn))
             applying.apply(self.layout, lsn, operations, staged=staged)
             applying.write_applied(self.layout, end)
-        self._last_time = cause.time, end
         self._count(len(data))
         return end
 
@@ -345,39 +342,41 @@ class ContentStore:
 
     def _next_time(self, applied: Mark) -> str:
         # Others may have saved since, by a clock that was ahead of ours.
-        known, start = self._last_time or ("", self._begin_of_last_segment(applied))
-        if start.lsn < applied.lsn:
-            known = max([known, *(head.cause.time for head in self._segments.heads(start, applied))])
-        self._last_time = known, applied
-        return max(clock.timestamp(), known)
+        with self._index_lock:
+            if self._index.time is None:
+                self._index.time = self._time_of_last_record(applied)
+            return max(clock.timestamp(), self._index.time)
 
-    def _begin_of_last_segment(self, applied: Mark) -> Mark:
+    def _time_of_last_record(self, applied: Mark) -> str:
         # The newest segment may be empty, then the one before it holds the last record.
-        first = max(
-            (lsn for lsn in self._segments.first_lsns() if lsn <= applied.lsn), default=applied.lsn + 1
-        )
-        return Mark(first - 1, first, 0, first - 1)
+        first = max((lsn for lsn in self._segments.first_lsns() if lsn <= applied.lsn), default=0)
+        if first == 0:
+            return ""
+        start = Mark(first - 1, first, 0, first - 1)
+        return max((head.cause.time for head in self._segments.heads(start, applied)), default="")
 
     def _compact(self, transaction: Transaction) -> None:
         for folder_id in transaction.changed_folders():
-            applied = self.layout.read_applied()
-            if applied is None or not applied.is_whole:
-                return
-            self._refresh(applied)
-            known = self._index.registries[folder_id]
-            lines = known.all_lines()
-            if known.line_count <= 2 * len(lines) + COMPACT_SLACK_LINES:
+            known = self._index.folder(folder_id)
+            if known is None or known.line_count <= 2 * known.live_count + COMPACT_SLACK_LINES:
                 continue
-            path = (CONTENT, *_components(known.folder), registry.REGISTRY_NAME)
-            data = registry.encode_snapshot(applied.lsn + 1, lines)
-            subject = Subject(folder_id=folder_id, path=known.folder.path)
-            cause = Cause("compact", self._next_time(applied), SYSTEM_ACTOR, (subject,))
             try:
-                self.append(cause, [Put(path, data)])
-            except (OSError, locks.LockBusy, StorageUnavailable):
+                self._compact_one(folder_id)
+            except (OSError, MediaFault, locks.LockBusy, StorageUnavailable):
                 # The save itself is done; a longer registry does no harm.
                 log.warning("a registry could not be compacted", folder=folder_id)
                 return
+
+    def _compact_one(self, folder_id: str) -> None:
+        applied = self.layout.read_applied()
+        if applied is None or not applied.is_whole or not self._refresh(applied):
+            return
+        known = self._index.registries[folder_id]
+        path = (CONTENT, *_components(known.folder), registry.REGISTRY_NAME)
+        data = registry.encode_snapshot(applied.lsn + 1, known.all_lines())
+        subject = Subject(folder_id=folder_id, path=known.folder.path)
+        cause = Cause("compact", self._next_time(applied), SYSTEM_ACTOR, (subject,))
+        self.append(cause, [Put(path, data)])
 
     # -- life -----------------------------------------------------------------------------------------------
 

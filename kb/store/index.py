@@ -112,6 +112,8 @@ class Index:
         self._layout = layout
         self._segments = segments
         self.mark: Mark | None = None
+        # When the record at the mark was made, where the index followed the log there.
+        self.time: str | None = None
         self.registries: dict[str, FolderRegistry] = {}
         self.root_id = ""
         self._folder_ids: dict[str, str] = {}
@@ -129,12 +131,12 @@ class Index:
         self.mark = mark
 
     def take_over(
-        self, before: Mark, end: Mark, added: Sequence[Added], appended: Sequence[Appended]
+        self, before: Mark, end: Mark, time: str, added: Sequence[Added], appended: Sequence[Appended]
     ) -> None:
         """Follow one record of this process itself, which knows the lines and need not read them."""
         if self.mark != before:
             return
-        self.mark = None
+        self.mark, self.time = None, time
         for change in appended:
             known = self.registries[change.folder_id]
             self._take(known, change.lines, known.size + change.size)
@@ -169,6 +171,7 @@ class Index:
         touched: set[tuple[str, ...]] = set()
         try:
             for head in self._segments.heads(start, end):
+                self.time = head.cause.time
                 touched.update(path[1:-1] for path in head.paths if path[-1] == registry.REGISTRY_NAME)
         except FileNotFoundError:
             return False
@@ -183,6 +186,7 @@ class Index:
         return True
 
     def _load_all(self, mark: Mark) -> None:
+        self.time = None
         self.registries.clear()
         self._folder_ids.clear()
         self._entry_folders.clear()
