@@ -117,7 +117,7 @@ def _create(transaction: Transaction, change: Create) -> tuple[str, list[Subject
     folder, name = _place(transaction, change.path)
     if folder.entry_named(name) is not None:
         raise Refused
-    line = _new_line(transaction, name, prepare_content(change.text))
+    line = new_line(transaction, name, prepare_content(change.text))
     transaction.save_entry(folder.folder, line, change.text.encode())
     return "create", [Subject(folder.folder.id, change.path, line.id)]
 
@@ -186,7 +186,7 @@ def _import(transaction: Transaction, change: Import) -> tuple[str, list[Subject
         known = transaction.folder(folder.id)
         if known is not None and known.entry_named(name) is not None:
             raise Refused
-        line = _new_line(transaction, name, prepare_content(text))
+        line = new_line(transaction, name, prepare_content(text))
         transaction.save_entry(folder, line, text.encode())
         subjects.append(Subject(folder.id, path, line.id))
     return "import", subjects
@@ -239,7 +239,8 @@ def _folders_to(transaction: Transaction, path: str, made: dict[str, FolderRef])
     return current
 
 
-def _new_line(transaction: Transaction, name: str, content: Content) -> EntryLine:
+def new_line(transaction: Transaction, name: str, content: Content) -> EntryLine:
+    """The registry line of a new entry."""
     lsn = transaction.lsn_of_change
     return EntryLine(
         lsn=lsn,
