@@ -199,9 +199,14 @@ def mark(path: Path) -> tuple[int, int, int, int] | None:
     return lsn, segment, offset, applying
 
 
-def problems_at_rest(top: Path, *, acknowledged: Iterable[str] = ()) -> list[str]:
-    """What is wrong with an organization of which no change is under way. ``acknowledged`` are request keys."""
-    reading = read_log(top)
+def problems_at_rest(
+    top: Path, *, acknowledged: Iterable[str] = (), reading: LogReading | None = None
+) -> list[str]:
+    """What is wrong with an organization of which no change is under way. ``acknowledged`` are request keys.
+
+    ``reading`` is the log, where more is known of it than the files hold.
+    """
+    reading = reading or read_log(top)
     found = list(reading.problems)
     try:
         files, folders = fold(reading.records)

@@ -8,14 +8,16 @@ import errno
 import os
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from core.errors import StorageUnavailable
-from kb.store import checkpoint, content_store, steps
+from kb.store import checkpoint, content_store, retention, steps
 from kb.store.content_store import ContentStore
 from tests.store import account
 from tests.store.changes import Change, Create, Delete, Import, MakeFolder, Retitle, Update, make, request_of
@@ -58,6 +60,9 @@ class Story:
     def __init__(self, small: Small, recorder: Recorder, rng: random.Random) -> None:
         self.rng = rng
         self.acknowledged: list[tuple[int, str]] = []
+        # Records that a sweep may have let go: what they led to must be in the tree all the same.
+        self.let_go: dict[int, account.LoggedRecord] = {}
+        self.segments_let_go = 0
         self._small = small
         self._recorder = recorder
         self._open: list[ContentStore] = []
@@ -75,6 +80,12 @@ class Story:
         """Make a change under the request of this number, and note when it was acknowledged."""
         make(store, change, f"change {number}")
         self.acknowledged.append((len(self._recorder.events), request_of(f"change {number}").key))
+
+    def sweep(self, store: ContentStore) -> None:
+        """Let as much history go as may go."""
+        for record in account.read_log(self._small.top).records:
+            self.let_go[record.lsn] = record
+        self.segments_let_go += retention.sweep(store, history_days=3650, history_bytes=0).segments
 
     def cut_off(self, work: Callable[[], object], *, at: int) -> None:
         """Let the process end before its n-th step from now on."""
@@ -214,6 +225,18 @@ def beside_a_checkpoint(story: Story) -> None:
         steps.hook = None
 
 
+def sweeping(story: Story) -> None:
+    """History is let go between the changes, by one process while another one saves."""
+    saver, keeper = story.process(), story.process()
+    for number, change in enumerate(CHANGES):
+        story.make(saver, change, number)
+        if number % 3 == 2:
+            keeper.checkpoint()
+        if number % 6 == 5:
+            story.sweep(keeper)
+    assert story.segments_let_go > 2
+
+
 def _failing_once(concerns: Callable[[str, str], bool], rng: random.Random) -> Callable[[str, str], None]:
     left = rng.randint(1, 6)
 
@@ -231,7 +254,7 @@ def _is_tree(place: str) -> bool:
     return place.startswith(("content", "private/outcomes")) or place == "private"
 
 
-MIXES: list[Mix] = [plain, dead_writer, failed_log_sync, failed_tree_sync, beside_a_checkpoint]
+MIXES: list[Mix] = [plain, dead_writer, failed_log_sync, failed_tree_sync, beside_a_checkpoint, sweeping]
 
 
 @dataclass
@@ -256,6 +279,8 @@ def small_constants(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(content_store, "COMPACT_SLACK_LINES", 2)
     patched.setattr(checkpoint, "PATHS_MAX", 12)
     patched.setattr(content_store, "_sync_failed", threading.Event())
+    patched.setattr(retention, "DAILY_SHARE", 1)
+    patched.setattr(retention, "_rests", lambda layout: False)
 
 
 def cut_everywhere(
@@ -322,18 +347,23 @@ def _cut(
         disk.sample(rng).write_to(trial.top)
         acknowledged = [key for position, key in story.acknowledged if position <= moment]
         second = Recorder(trial.top, dropped=recorder._dropped) if rng.random() < SECOND_CUTS else None
-        problems = problems_after_a_cut(trial, acknowledged, second)
+        problems = problems_after_a_cut(trial, acknowledged, second, story.let_go)
         findings.add(f"{where}, cut after step {moment}", problems)
         if second is not None and not problems:
             again = Disk(second.start, renames=renames)
             for event in second.events[: rng.randrange(len(second.events) + 1)]:
                 again.feed(event)
             again.sample(rng).write_to(trial.top)
-            problems = problems_after_a_cut(trial, acknowledged, None)
+            problems = problems_after_a_cut(trial, acknowledged, None, story.let_go)
             findings.add(f"{where}, cut after step {moment} and again", problems)
 
 
-def problems_after_a_cut(trial: Small, acknowledged: list[str], recorder: Recorder | None) -> list[str]:
+def problems_after_a_cut(
+    trial: Small,
+    acknowledged: list[str],
+    recorder: Recorder | None,
+    let_go: Mapping[int, account.LoggedRecord] = MappingProxyType({}),
+) -> list[str]:
     """Start, look, save once more; what is wrong. ``recorder`` notes what that does to the disk."""
     content_store._sync_failed.clear()
     try:
@@ -341,10 +371,8 @@ def problems_after_a_cut(trial: Small, acknowledged: list[str], recorder: Record
     except OSError as error:
         return [f"the store cannot be opened: {error!r}"]
     try:
-        if recorder is None:
-            return _problems_of(trial, store, acknowledged)
-        with recorder.recording():
-            return _problems_of(trial, store, acknowledged)
+        with recorder.recording() if recorder else nullcontext():
+            return _problems_of(trial, store, acknowledged, let_go)
     except StorageUnavailable as refused:
         return [f"a start or save is refused: {refused.__cause__!r}"]
     except Exception as error:  # noqa: BLE001 - a dropped step may break anything
@@ -353,18 +381,33 @@ def problems_after_a_cut(trial: Small, acknowledged: list[str], recorder: Record
         vanish(store)
 
 
-def _problems_of(trial: Small, store: ContentStore, acknowledged: list[str]) -> list[str]:
+def _problems_of(
+    trial: Small, store: ContentStore, acknowledged: list[str], let_go: Mapping[int, account.LoggedRecord]
+) -> list[str]:
     seen = picture(store)
-    reading = account.read_log(trial.top)
+    found, reading = _whole_history(trial, let_go)
     files, _ = account.fold(reading.records)
-    found = list(reading.problems)
     if seen != account.picture_of(files):
         found.append("a start sees something else than the log says")
     found += [f"the acknowledged {key} is lost" for key in set(acknowledged) - set(reading.request_keys())]
     if not found:
         make(store, Create("after.md", "after the cut\n"), "after the cut")
-        found += account.problems_at_rest(trial.top, acknowledged=acknowledged)
+        _, reading = _whole_history(trial, let_go)
+        found += account.problems_at_rest(trial.top, acknowledged=acknowledged, reading=reading)
     return found
+
+
+def _whole_history(
+    trial: Small, let_go: Mapping[int, account.LoggedRecord]
+) -> tuple[list[str], account.LogReading]:
+    """The log with the records before it that a sweep let go. What is wrong with it comes first."""
+    reading = account.read_log(trial.top)
+    first = reading.records[0].lsn if reading.records else 0
+    before = [let_go[lsn] for lsn in range(1, first) if lsn in let_go]
+    problems = list(reading.problems)
+    if len(before) != first - 1:
+        problems.append(f"the log begins with record {first}, which nobody let go")
+    return problems, account.LogReading([*before, *reading.records], reading.problems)
 
 
 def cut_the_first_start(

@@ -367,6 +367,20 @@ SYNCS = [
     # Records differ from run to run, and with them the few states in which one is whole but for its middle.
     Dropped("checksum of a record", power(cuts.plain, states=900), no_checksum),
     Dropped("syncs of a first start", first_start_cut_off),
+    Dropped(
+        "sync after each segment that goes",
+        power(cuts.sweeping, without=only("sync directory", "private/log"), states=900),
+    ),
+    # Each alone is enough: the checkpoint syncs its name, and a sweep syncs everything before it trusts it.
+    Dropped(
+        "both syncs before history goes",
+        power(
+            cuts.sweeping,
+            without=lambda step, place: (
+                step == "sync filesystem" or (step, place) == ("sync directory", "private")
+            ),
+        ),
+    ),
 ]
 # What a writer that dies leaves: some of it only a process that lives on can see.
 DEATHS = [

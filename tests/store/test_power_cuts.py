@@ -35,3 +35,17 @@ def test_a_power_cut_after_a_first_start_that_was_cut_off_loses_nothing(
 
     assert findings.violations == []
     tried("states after a power cut, first start", findings.states)
+
+
+@pytest.mark.long(reason="ten thousand states for each mix, other stories each time")
+@EACH_MIX
+def test_a_power_cut_at_any_of_ten_thousand_moments_loses_and_tears_nothing(
+    past: Small, mix: Mix, tried: Tried
+) -> None:
+    for seed in range(10):
+        findings = cut_everywhere(
+            past, mix, states=900, stories=max(2, STORIES.get(mix.__name__, 2)), seed=seed, renames=seed % 3
+        )
+
+        assert findings.violations == []
+        tried(f"states after a power cut, {mix.__name__}", findings.states)
