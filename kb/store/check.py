@@ -12,7 +12,7 @@ from core.errors import StorageUnavailable
 from core.progress import SILENT, Progress
 from kb import registry
 from kb.registry import EntryLine
-from kb.store import faults, fold, outcomes, reserve, upkeep
+from kb.store import checkpoint, faults, fold, outcomes, reserve, upkeep
 from kb.store.content_store import ContentStore
 from kb.store.layout import CONTENT, OUTCOMES, PRIVATE, RESERVE, Layout
 from kb.store.marks import Mark
@@ -156,6 +156,12 @@ def _check_marks(layout: Layout, report: CheckReport) -> None:
         report.add(f"{PRIVATE}/applied", "the mark is damaged; the next start replays from the checkpoint")
     if durable is None:
         report.add(f"{PRIVATE}/checkpoint", "the mark is damaged")
+    if checkpoint.is_unsynced(layout):
+        report.add(
+            f"{PRIVATE}/unsynced",
+            "the disk failed to keep the tree; look at it, then stop every process and start Brain again: "
+            "the start writes everything since the last checkpoint again",
+        )
     if applied and durable and durable.lsn > applied.lsn:
         report.add(f"{PRIVATE}/checkpoint", "the checkpoint is ahead of what was applied")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.locks import Rank, hold
-from kb.store import checkpoint, content_store, steps
+from kb.store import check, checkpoint, content_store, steps
 from kb.store.content_store import ContentStore
 from tests.core.waiting import Task, until
 from tests.store import account
@@ -170,3 +170,11 @@ def test_nothing_of_a_checkpoint_is_left_over(small: Small, store: ContentStore)
     store.checkpoint()
 
     assert set(small.private.iterdir()) == before
+
+
+def test_a_failed_sync_is_named_by_a_check(small: Small, store: ContentStore) -> None:
+    make(store, Create("a.md", "first\n"))
+    steps.hook = Refusing(syncs_of("content"), times=1)
+    store.checkpoint()
+
+    assert [found.place for found in check.check(store).disagreements] == ["private/unsynced"]
