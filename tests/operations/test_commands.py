@@ -197,12 +197,15 @@ class TestHousekeeping:
     def test_the_server_has_a_housekeeper_who_ends_with_it_however_it_ends(self, tmp_path: Path) -> None:
         with running_brain(tmp_path) as brain:
             master = brain.process.pid
-            children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
+            until(lambda: len(children_of(master)) == 3)  # and two workers
+            children = children_of(master)
             os.kill(master, signal.SIGKILL)
             for child in children:
                 until(functools.partial(has_ended, child))
 
-        assert len(children) == 3
+
+def children_of(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
 
 
 def is_gone(path: Path) -> bool:

@@ -10,7 +10,7 @@ import time_machine
 
 from core import clock
 from kb.store import copying, layout, reserve, restoring, retention, steps, upkeep
-from kb.store.archive import ArchiveReader, ArchiveWriter, Manifest, Place
+from kb.store.archive import ArchiveReader, ArchiveWriter, BadArchive, Manifest, Place
 from kb.store.content_store import ContentStore
 from kb.store.copying import Copy, DamagedFile, Moved
 from kb.store.restoring import Restore, prove
@@ -197,7 +197,7 @@ def test_one_that_is_saved_just_then_lets_the_copy_be_taken_again(bare: BareStor
 
 def test_what_the_log_no_longer_holds_is_copied_first(bare: BareStore) -> None:
     with_old_history_gone(bare)
-    bare.save("Eng/a new one.md", "new\n")
+    bare.save("new.md", "new\n")
 
     with copy_of(bare.store) as copy:
         copy.take(write_database)
@@ -284,6 +284,24 @@ def test_a_disk_without_room_is_told_before_anything_is_written(
     monkeypatch.setattr(os, "fstatvfs", full)
     with pytest.raises(restoring.NoRoom):
         restore(tmp_path / "backup.tar", tmp_path / "back")
+    assert list((tmp_path / "back").iterdir()) == []
+
+
+def test_an_archive_that_changes_after_it_was_proved_is_refused(bare: BareStore, tmp_path: Path) -> None:
+    bare.save("page.md", "the text\n")
+    back_up(bare.store, tmp_path / "backup.tar")
+    (tmp_path / "back").mkdir(mode=0o700)
+
+    with ArchiveReader(tmp_path / "backup.tar") as reader:
+        contents = prove(reader)
+        data = (tmp_path / "backup.tar").read_bytes()
+        (tmp_path / "backup.tar").write_bytes(data.replace(b"the text\n", b"bad text\n"))
+        with (
+            Restore(reader, contents, tmp_path / "back") as begun,
+            pytest.raises(BadArchive, match="changed while"),
+        ):
+            begun.extract()
+
     assert list((tmp_path / "back").iterdir()) == []
 
 

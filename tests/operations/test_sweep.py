@@ -3,6 +3,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +12,8 @@ import time_machine
 
 from core import clock, ids, locks
 from core.types import SYSTEM_ACTOR, MutationRequest
-from kb.store import retention, upkeep
+from kb.store import claims, retention, upkeep
+from kb.store.layout import Layout
 from kb.store.outcomes import Outcome
 from kb.store.retention import Swept
 from tests.operations.bare import BareStore, open_store
@@ -97,6 +99,25 @@ class TestOutcomesAndClaims:
 
         assert (swept.claims, swept.outcomes) == (0, 0)
         assert files(bare.path / "private/claims") == [request_named("slow").key]
+
+    def test_a_request_id_that_is_used_anew_just_then_keeps_its_new_outcome(
+        self, bare: BareStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer(bare, request_named("one"))
+        real = claims.hold_claim
+
+        def used_just_before(layout: Layout, key: str) -> AbstractContextManager[None]:
+            monkeypatch.setattr(claims, "hold_claim", real)
+            answer(bare, request_named("one"))
+            return real(layout, key)
+
+        with time_machine.travel(clock.now() + 8 * DAY, tick=True):
+            monkeypatch.setattr(claims, "hold_claim", used_just_before)
+            swept = sweep(bare)
+
+            assert swept.outcomes == 0
+            with bare.store.snapshot() as view:
+                assert view.outcome_of(request_named("one")) is not None
 
     def test_an_outcome_that_is_no_outcome_is_left_for_check_store(self, bare: BareStore) -> None:
         answer(bare, request_named("one"))
