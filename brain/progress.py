@@ -31,7 +31,7 @@ class Bar:
         self._clear()
 
     def begin(self, what: str, total: int) -> None:
-        """A stretch of ``total`` bytes or pieces begins."""
+        """A stretch of ``total`` bytes or pieces begins; 0 where nobody knows how many."""
         self._clear()
         self._what, self._total, self._done = what, total, 0
         self._next = clock.monotonic() + FIRST_SECONDS
@@ -44,9 +44,12 @@ class Bar:
             self._draw()
 
     def _draw(self) -> None:
-        share = min(1.0, self._done / self._total) if self._total else 0.0
-        filled = int(share * WIDTH)
-        line = f"{self._what}  [{'#' * filled}{'.' * (WIDTH - filled)}] {share:4.0%}"
+        if self._total:
+            share = min(1.0, self._done / self._total)
+            filled = int(share * WIDTH)
+            line = f"{self._what}  [{'#' * filled}{'.' * (WIDTH - filled)}] {share:4.0%}"
+        else:
+            line = f"{self._what}  {self._done:,}"
         self._write("\r" + line.ljust(self._drawn))
         self._drawn = len(line)
 

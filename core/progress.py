@@ -7,7 +7,7 @@ class Progress(Protocol):
     """Hears how far the work has come."""
 
     def begin(self, what: str, total: int) -> None:
-        """A stretch of ``total`` bytes or pieces begins; the one before it is over."""
+        """A stretch of ``total`` bytes or pieces begins, 0 where nobody knows; the one before it is over."""
 
     def advance(self, amount: int = 1) -> None:
         """So much more of the stretch is done."""

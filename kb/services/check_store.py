@@ -18,11 +18,11 @@ def check_store(organization_id: str, progress: Progress = SILENT) -> CheckRepor
     return report
 
 
-def repair_store(organization_id: str) -> RepairReport:
+def repair_store(organization_id: str, progress: Progress = SILENT) -> RepairReport:
     """Rebuild the tree from the log. Raises StoreInUse while any other process has the store open, BeyondRepair."""
     close_all()
     layout: Layout = open_layout(organization_id)
     try:
-        return repair(layout)
+        return repair(layout, progress)
     finally:
         layout.close()

@@ -17,6 +17,7 @@ from access.principals import Principal
 from access.services.has_grants import has_grants
 from core import ids, limits, names, safe_open
 from core.errors import BrainError, LimitExceeded
+from core.progress import SILENT, Progress
 from core.types import FolderRef
 from kb.content import Content, prepare_content
 from kb.headings import first_heading
@@ -67,6 +68,7 @@ def import_markdown(
     dry_run: bool = False,
     rename: bool = False,
     recover: bool = False,
+    progress: Progress = SILENT,
 ) -> ImportReport:
     """Import every ``.md`` file below ``source`` into the folder path ``into``, which is made when it is missing.
 
@@ -79,24 +81,30 @@ def import_markdown(
     components = names.split_folder_path(into.strip("/"), field="into")
     check_type(type)
     report = ImportReport()
-    collected = list(_collect(source, report, rename=rename))
+    progress.begin("Reading", 0)
+    collected = list(_collect(source, report, progress, rename=rename))
     with store_of(principal.organization_id).transaction() as transaction:
         sight = authorizer.sight_of(principal)
         folder, made = add_missing_folders(transaction, sight, principal, components)
         report.folders = [one.path for one in made]
         plan = _Plan(transaction, sight, principal, folder, report, type=type, recover=recover)
+        progress.begin("Placing", len(collected))
         for file in collected:
             plan.place(file)
+            progress.advance()
         if not report.refused and not dry_run and report.imported:
             transaction.commit("import", principal.actor, plan.subjects)
     return report
 
 
-def _collect(source: Path, report: ImportReport, *, rename: bool) -> Iterator[ImportedFile]:
+def _collect(
+    source: Path, report: ImportReport, progress: Progress, *, rename: bool
+) -> Iterator[ImportedFile]:
     taken = _NamesTaken(report, rename=rename)
     files = 0
     for parts in _walk(source, report):
         files += 1
+        progress.advance()
         if files > limits.IMPORT_MAX_FILES:
             raise LimitExceeded("source", limit=limits.IMPORT_MAX_FILES, unit="files")
         path = taken.path_of(parts)

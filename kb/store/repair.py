@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from core import clock, ids, locks, safe_open
 from core.locks import FileLock, Rank, WriterQueue
+from core.progress import SILENT, Progress
 from core.types import SYSTEM_ACTOR
 from kb import registry
 from kb.registry import Line, LiveLines, OwnLine, SnapshotLine, TombstoneLine
@@ -46,7 +47,7 @@ class RepairReport:
     left: list[tuple[str, str]] = field(default_factory=list)
 
 
-def repair(layout: Layout) -> RepairReport:
+def repair(layout: Layout, progress: Progress = SILENT) -> RepairReport:
     """Rebuild what the log still holds, and let writes be accepted again.
 
     Raises StoreInUse, BeyondRepair, OSError.
@@ -55,7 +56,7 @@ def repair(layout: Layout) -> RepairReport:
         with WriterQueue(layout.locks).hold(wait_seconds=WAIT_SECONDS):
             alone = FileLock(layout.locks, "alive", Rank.ALIVE).acquire(wait_seconds=0)
             try:
-                return _Repair(layout).run()
+                return _Repair(layout, progress).run()
             finally:
                 alone.release()
     except locks.LockBusy as busy:
@@ -63,8 +64,9 @@ def repair(layout: Layout) -> RepairReport:
 
 
 class _Repair:
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, progress: Progress) -> None:
         self._layout = layout
+        self._progress = progress
         self._segments = Segments(layout)
         self._store = ContentStore(layout, WriterQueue(layout.locks))
         self._report = RepairReport()
@@ -115,7 +117,9 @@ class _Repair:
         self._report.done.append(f"The log is damaged ({fault.reason}); it goes on with record {last + 1}.")
 
     def _read_log(self) -> None:
+        self._progress.begin("Reading the log", 0)
         for found in fold.walk_log(self._layout):
+            self._progress.advance()
             if isinstance(found, fold.LogDamage):
                 self._account.damages.append(found)
                 continue
@@ -134,7 +138,9 @@ class _Repair:
     def _put_folders_right(self) -> None:
         wanted: dict[tuple[str, ...], str] = {}
         pending: list[tuple[Components, str | None]] = [((), None)]
+        self._progress.begin("Putting folders right", 0)
         while pending:
+            self._progress.advance()
             components, folder_id = pending.pop()
             live = self._put_folder_right(components, folder_id)
             pending.extend(((*components, child.name), child.id) for child in live.children.values())

@@ -79,8 +79,8 @@ def sweep(
     layout = store.layout
     with upkeep.hold_upkeep(layout, wait_seconds=0):
         swept.leftovers = upkeep.remove_leftovers(layout)
-        swept.outcomes = _sweep_outcomes(layout)
-        swept.claims = _sweep_claims(layout)
+        swept.outcomes = _sweep_outcomes(layout, progress)
+        swept.claims = _sweep_claims(layout, progress)
         if faults.is_marked(layout) or checkpoint.is_unsynced(layout):
             swept.kept = "the disk failed, and the log may be all that is left of something"
         else:
@@ -92,10 +92,12 @@ def sweep(
 # -- requests ---------------------------------------------------------------------------------------------------
 
 
-def _sweep_outcomes(layout: Layout) -> int:
+def _sweep_outcomes(layout: Layout, progress: Progress) -> int:
     oldest = clock.now() - dt.timedelta(days=limits.OUTCOME_DAYS)
     removed = 0
-    for shard in _shards(layout, OUTCOMES):
+    shards = _shards(layout, OUTCOMES)
+    progress.begin("Looking at outcomes", len(shards))
+    for shard in shards:
         directory = safe_open.open_directory(layout.private, (OUTCOMES, shard))
         try:
             with os.scandir(directory) as found:
@@ -110,6 +112,7 @@ def _sweep_outcomes(layout: Layout) -> int:
                     removed += _remove_outcome(layout, directory, shard, name, oldest)
         finally:
             os.close(directory)
+        progress.advance()
     return removed
 
 
@@ -140,10 +143,12 @@ def _is_expired(directory: int, name: str, oldest: dt.datetime) -> bool:
     return clock.from_timestamp(outcome.time) <= oldest
 
 
-def _sweep_claims(layout: Layout) -> int:
+def _sweep_claims(layout: Layout, progress: Progress) -> int:
     oldest = clock.now().timestamp() - CLAIM_SECONDS
     removed = 0
-    for shard in _shards(layout, CLAIMS):
+    shards = _shards(layout, CLAIMS)
+    progress.begin("Looking at claims", len(shards))
+    for shard in shards:
         directory = safe_open.open_directory(layout.private, (CLAIMS, shard))
         try:
             with os.scandir(directory) as found:
@@ -151,6 +156,7 @@ def _sweep_claims(layout: Layout) -> int:
             removed += sum(_remove_claim(directory, key, shard) for key in keys)
         finally:
             os.close(directory)
+        progress.advance()
     return removed
 
 

@@ -146,11 +146,12 @@ def test_a_layout_of_another_version_stops_the_start(tmp_path: Path) -> None:
     assert not (tmp_path / "db.sqlite3").exists()
 
 
-def test_a_bar_is_drawn_on_a_terminal_and_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+def test_a_bar_is_drawn_on_a_terminal_and_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "FIRST_SECONDS", 0)
     monkeypatch.setattr(progress, "PAUSE_SECONDS", 0)
     terminal = Terminal()
@@ -163,6 +164,16 @@ def test_a_bar_is_drawn_on_a_terminal_and_cleared(monkeypatch: pytest.MonkeyPatc
     assert drawn[1] == "Copying  [###############...............]  50%"
     assert drawn[2] == "Copying  [##############################] 100%"
     assert drawn[-2].strip() == ""
+
+
+def test_what_has_no_known_end_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0)
+    terminal = Terminal()
+    with Bar(terminal) as bar:
+        bar.begin("Reading", 0)
+        bar.advance(1234)
+
+    assert "Reading  1,234" in terminal.getvalue()
 
 
 def test_nothing_is_drawn_where_nobody_watches() -> None:

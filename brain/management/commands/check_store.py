@@ -32,7 +32,8 @@ class Command(ShellCommand):
 
     def _repair(self, organization_id: str) -> None:
         try:
-            report = repair_store(organization_id)
+            with Bar() as bar:
+                report = repair_store(organization_id, bar)
         except StoreInUse as error:
             raise Refused("The store is in use. Stop the server, then repair.") from error
         except BeyondRepair as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from brain.management.shell_command import Refused, ShellCommand
+from brain.progress import Bar
 from core.types import EntryType
 from kb.services.import_markdown import ImportReport, import_markdown
 
@@ -35,15 +36,17 @@ class Command(ShellCommand):
         if not source.is_dir():
             raise Refused(f"{source} is not a folder.")
         try:
-            report = import_markdown(
-                self.system,
-                source,
-                options["into"],
-                type=options["type"],
-                dry_run=options["dry_run"],
-                rename=options["rename"],
-                recover=options["recover"],
-            )
+            with Bar() as bar:
+                report = import_markdown(
+                    self.system,
+                    source,
+                    options["into"],
+                    type=options["type"],
+                    dry_run=options["dry_run"],
+                    rename=options["rename"],
+                    recover=options["recover"],
+                    progress=bar,
+                )
         except OSError as error:
             raise Refused(f"{source} cannot be read: {error.strerror}") from error
         self._tell(report, dry_run=options["dry_run"])

@@ -11,6 +11,7 @@ from brain.instance_restore import Disagrees, Restored, has_secrets, restore
 from brain.management.passphrase import known_passphrase
 from brain.management.shell_command import Refused, sentence_of
 from brain.progress import Bar
+from core import locks
 from core.errors import BrainError
 from core.sealing import CannotUnseal
 from kb.store.archive import BadArchive
@@ -55,6 +56,8 @@ class Command(BaseCommand):
             raise Refused(
                 f"{settings.DATA_DIR} is not empty. Restore into a new directory: set BRAIN_DATA_DIR."
             ) from error
+        except locks.LockBusy as error:
+            raise Refused("Something is being started or restored here. Try again after it.") from error
         except NoRoom as error:
             wanted, free = error.args
             raise Refused(
