@@ -22,6 +22,7 @@ class AuditAction(enum.StrEnum):
     GRANT = "grant"
     REVOKE = "revoke"
     ISSUE_TOKEN = "issue_token"  # noqa: S105 - names a deed
+    ROTATE_TOKEN = "rotate_token"  # noqa: S105 - names a deed
     REVOKE_TOKEN = "revoke_token"  # noqa: S105 - names a deed
     DISABLE = "disable"
     ENABLE = "enable"

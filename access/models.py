@@ -4,6 +4,7 @@ No content, no metadata and no versions are kept here. Rows are written by ``acc
 other means skips the Owner check, the folder's ACL version and the audit.
 """
 
+from datetime import timedelta
 from typing import Any, ClassVar, NoReturn
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -190,6 +191,20 @@ class FolderGrant(UserObjectPermissionBase):
         return Role.from_word(self.permission.codename)
 
 
+class Connections(models.Manager["Connection"]):
+    """Where connections are found."""
+
+    def find(self, organization_id: str, connection_id: str, *, lock: bool = False) -> "Connection":
+        """The organization's connection with this id and its identity, ``lock`` for a change. Raises NotFound."""
+        found = self.get_queryset().select_related("identity")
+        if lock:
+            found = found.select_for_update(of=("self",))
+        connection = found.filter(id=connection_id, identity__organization_id=organization_id).first()
+        if connection is None:
+            raise NotFound
+        return connection
+
+
 class Connection(models.Model):
     """A token: what an agent shows to act for one identity, and what narrows it. Revoked, never deleted.
 
@@ -214,6 +229,10 @@ class Connection(models.Model):
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
     last_used_at = models.DateTimeField(null=True)
+    # The one that took over when this one's token was rotated.
+    replaced_by = models.OneToOneField("self", models.PROTECT, null=True, related_name="replaces")
+
+    objects: ClassVar[Connections] = Connections()
 
     class Meta:
         default_permissions = ()
@@ -225,6 +244,12 @@ class Connection(models.Model):
     def shown_token(self) -> str:
         """As much of the token as may be shown."""
         return f"brn_{self.prefix}…{self.last_four}"
+
+    @property
+    def lifetime(self) -> timedelta:
+        """From its making to its expiry. Only of a token that expires."""
+        assert self.expires_at is not None
+        return self.expires_at - self.created_at
 
     @property
     def content_access(self) -> bool:

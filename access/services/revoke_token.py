@@ -25,14 +25,7 @@ def revoke_token(principal: Principal, connection_id: str) -> Connection:
         if principal.connection is not None or not sight.is_alive:
             raise Forbidden
         with transaction.atomic():
-            connection = (
-                Connection.objects.select_for_update(of=("self",))
-                .select_related("identity")
-                .filter(id=connection_id, identity__organization_id=principal.organization_id)
-                .first()
-            )
-            if connection is None:
-                raise NotFound
+            connection = Connection.objects.find(principal.organization_id, connection_id, lock=True)
             if not (sight.is_administrator or connection.identity_id == principal.identity_id):
                 raise NotFound
             if connection.revoked_at is None:

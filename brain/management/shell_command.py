@@ -4,13 +4,14 @@ A secret is the only line on standard output, so that it can be piped; everythin
 """
 
 import sys
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from access.models import Identity
+from access.models import Connection, Identity
 from access.principals import Principal, system_principal
 from access.services.create_organization import the_organization
 from core.errors import BrainError
@@ -73,6 +74,17 @@ def password_from_stdin() -> str:
     if not password:
         raise Refused("There is no password on standard input.")
     return password
+
+
+def the_one_meant(tokens: Iterable[Connection]) -> Connection:
+    """The only one of the tokens that answer to what was typed. Raises Refused, with a list where there are several."""
+    found = list(tokens)
+    if not found:
+        raise Refused("There is no token with this name or prefix that is not revoked already.")
+    if len(found) > 1:
+        listed = "".join(f"\n  {token} of {token.identity.username}" for token in found)
+        raise Refused(f"Several tokens answer to this; name one by its prefix:{listed}")
+    return found[0]
 
 
 def shown(path: str) -> str:

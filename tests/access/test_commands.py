@@ -230,6 +230,24 @@ def test_revoke_token_refuses_a_name_that_several_tokens_have_and_lists_them(wor
     assert "no token" in refusal("revoke_token", adas.prefix)
 
 
+def test_rotate_token_prints_the_new_one_alone_and_says_when_the_old_one_ends(world: World) -> None:
+    world.person("ada")
+    old = world.token("ada")
+
+    said = Said("rotate_token", "laptop", "--overlap", "3")
+
+    new = said.out.removesuffix("\n")
+    assert world.through(new).identity_id == world.through(old).identity_id
+    assert new not in said.err
+    assert "still works until" in said.err
+
+    # The name now means the successor.
+    assert "is revoked" in Said("rotate_token", "laptop", "--overlap", "0").err
+    assert world.connection(new).revoked_at is not None
+    assert "More than 720 hours" in refusal("rotate_token", "laptop", "--overlap", "721")
+    assert "no token" in refusal("rotate_token", "desk")
+
+
 def test_disable_and_enable_bite_at_once(world: World) -> None:
     world.person("ada", role=Role.READER)
     ada = principal_of_session(world.identity("ada"))

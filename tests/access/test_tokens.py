@@ -1,24 +1,28 @@
 import shutil
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 from django.db import connections
 
 from access import writer
 from access.authorizer import sight_of
-from access.models import Connection
+from access.models import AuditEvent, Connection
 from access.principals import Principal
 from access.services.issue_token import issue_token
 from access.services.revoke_token import find_unrevoked_tokens, revoke_token
+from access.services.rotate_token import rotate_token
 from access.services.set_active import disable_identity
-from core.errors import Forbidden, InvalidArgument, LimitExceeded, NotFound
-from core.types import Capability, FolderRef, Role
+from core.errors import Forbidden, InvalidArgument, LimitExceeded, NotFound, Unauthenticated
+from core.types import Capability, ConnectionKind, FolderRef, Role
 from kb.store.stores import store_of
 from tests.world import World
 
 PAYMENTS = "Engineering/Payments"
 CHECKOUT = "Engineering/Payments/Checkout"
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 def issue(
@@ -172,6 +176,133 @@ def test_a_token_has_a_name_of_one_line(world: World, name: str) -> None:
         world.token("ada", name=name)
 
     assert refused.value.details["field"] == "name"
+
+
+# Rotating
+
+
+def test_a_rotated_token_works_beside_its_successor_until_the_overlap_ends(world: World) -> None:
+    ada = world.person("ada", role=Role.EDITOR)
+    with time_machine.travel(NOON, tick=False) as time:
+        old = world.token(
+            "ada", capability=Capability.READ, kind=ConnectionKind.MANAGED, scopes={"": Role.READER}
+        )
+
+        new = rotate_token(ada, world.connection(old).id, overlap_hours=2)
+
+        time.shift(timedelta(hours=1, minutes=59))
+        assert world.through(old).identity_id == world.through(new.token).identity_id == ada.identity_id
+        time.shift(timedelta(minutes=1))
+        with pytest.raises(Unauthenticated):
+            world.through(old)
+        time.shift(timedelta(days=3_000))
+        narrowed = world.through(new.token).connection
+    assert narrowed is not None
+    assert (narrowed.name, narrowed.capability, narrowed.kind) == ("laptop", "read", "managed")
+    assert narrowed.folder_scopes == ((world.folder("").id, Role.READER),)
+    assert new.token != old
+    assert world.connection(old).replaced_by == new.connection
+
+
+def test_a_successor_lasts_as_long_as_the_old_one_was_meant_to(world: World) -> None:
+    world.person("ada")
+    with time_machine.travel(NOON, tick=False) as time:
+        old = world.connection(world.token("ada", expires_in_days=30))
+        time.shift(timedelta(days=29, hours=12))
+
+        new = rotate_token(world.system, old.id).connection
+
+    old.refresh_from_db()
+    assert new.expires_at == NOON + timedelta(days=59, hours=12)
+    # An overlap lengthens nothing.
+    assert old.expires_at == NOON + timedelta(days=30)
+
+
+def test_an_expired_token_can_be_renewed(world: World) -> None:
+    ada = world.person("ada")
+    with time_machine.travel(NOON, tick=False) as time:
+        old = world.connection(world.token("ada", expires_in_days=30))
+        time.shift(timedelta(days=40))
+
+        new = rotate_token(ada, old.id)
+
+        assert world.through(new.token).identity_id == ada.identity_id
+        old.refresh_from_db()
+        assert old.expires_at == NOON + timedelta(days=30)
+
+
+def test_without_an_overlap_the_old_token_is_revoked(world: World) -> None:
+    world.person("ada")
+    old = world.token("ada")
+
+    rotate_token(world.system, world.connection(old).id, overlap_hours=0)
+
+    assert world.connection(old).revoked_at is not None
+    with pytest.raises(Unauthenticated):
+        world.through(old)
+
+
+def test_what_is_revoked_or_replaced_or_of_a_disabled_account_is_not_rotated(world: World) -> None:
+    world.person("ada")
+    revoked = world.connection(world.token("ada"))
+    revoke_token(world.system, revoked.id)
+    replaced = world.connection(world.token("ada"))
+    rotate_token(world.system, replaced.id)
+    world.person("bo")
+    of_bo = world.connection(world.token("bo"))
+    world.disable("bo")
+    before = Connection.objects.count()
+
+    for connection in (revoked, replaced, of_bo):
+        with pytest.raises(InvalidArgument):
+            rotate_token(world.system, connection.id)
+
+    assert Connection.objects.count() == before
+
+
+@pytest.mark.parametrize(
+    ("hours", "refusal"), [(-1, InvalidArgument), (721, LimitExceeded), (10**12, LimitExceeded)]
+)
+def test_an_overlap_has_bounds(world: World, hours: int, refusal: type[Exception]) -> None:
+    world.person("ada")
+    old = world.connection(world.token("ada"))
+
+    with pytest.raises(refusal):
+        rotate_token(world.system, old.id, overlap_hours=hours)
+
+    assert Connection.objects.get() == old
+
+
+def test_nobody_rotates_anothers_token_and_no_connection_rotates_any(world: World) -> None:
+    mallory = world.person("mallory", role=Role.OWNER)
+    root = world.person("root", is_admin=True)
+    world.person("ada")
+    connection = world.connection(world.token("ada"))
+
+    with pytest.raises(NotFound) as hidden:
+        rotate_token(mallory, connection.id)
+    with pytest.raises(NotFound) as missing:
+        rotate_token(mallory, "con_nothing")
+    with pytest.raises(Forbidden):
+        rotate_token(world.through(world.token("root")), connection.id)
+    assert hidden.value.as_dict() == missing.value.as_dict()
+    connection.refresh_from_db()
+    assert connection.expires_at is None
+
+    assert rotate_token(root, connection.id).connection.created_by == "root"
+
+
+def test_a_rotation_is_one_event_without_the_token(world: World) -> None:
+    ada = world.person("ada")
+    old = world.connection(world.token("ada"))
+
+    new = rotate_token(ada, old.id)
+
+    event = AuditEvent.objects.latest("id")
+    assert (event.action, event.token_id, event.subject_username) == ("rotate_token", old.id, "ada")
+    assert event.before == old.shown_token
+    assert event.after.startswith(new.connection.shown_token)
+    assert new.token not in event.after
 
 
 # Revoking

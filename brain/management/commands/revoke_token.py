@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from access.services.revoke_token import find_unrevoked_tokens, revoke_token
-from brain.management.shell_command import Refused, ShellCommand
+from brain.management.shell_command import ShellCommand, the_one_meant
 
 
 class Command(ShellCommand):
@@ -18,11 +18,6 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Revoke the one that is meant."""
-        found = list(find_unrevoked_tokens(self.system, options["token"]))
-        if not found:
-            raise Refused("There is no token with this name or prefix that is not revoked already.")
-        if len(found) > 1:
-            listed = "".join(f"\n  {token} of {token.identity.username}" for token in found)
-            raise Refused(f"Several tokens answer to this; name one by its prefix:{listed}")
-        token = revoke_token(self.system, found[0].id)
+        found = the_one_meant(find_unrevoked_tokens(self.system, options["token"]))
+        token = revoke_token(self.system, found.id)
         self.say(f"Revoked token {token} of {token.identity.username}.")
