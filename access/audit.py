@@ -19,6 +19,8 @@ class AuditAction(enum.StrEnum):
     CREATE_ORGANIZATION = "create_organization"
     CREATE_PERSON = "create_person"
     CREATE_SERVICE_ACCOUNT = "create_service_account"
+    CHANGE_IDENTITY = "change_identity"
+    SET_PASSWORD = "set_password"  # noqa: S105 - names a deed
     GRANT = "grant"
     REVOKE = "revoke"
     ISSUE_TOKEN = "issue_token"  # noqa: S105 - names a deed

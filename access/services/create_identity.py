@@ -31,9 +31,9 @@ def create_person(
     with audit.Attempt(principal, AuditAction.CREATE_PERSON):
         authorizer.sight_of(principal).require_administrator()
         identity = _identity(principal, IdentityKind.PERSON, username, name)
-        identity.email = _checked_email(email)
+        identity.email = checked_email(email)
         identity.is_admin = is_admin
-        _check_password(password, identity)
+        check_password(password, identity)
         identity.set_password(password)
         return _save(principal, identity, AuditAction.CREATE_PERSON)
 
@@ -60,7 +60,8 @@ def _identity(principal: Principal, kind: IdentityKind, username: str, name: str
     )
 
 
-def _checked_email(email: str) -> str:
+def checked_email(email: str) -> str:
+    """The address, or nothing, as given. Raises InvalidArgument."""
     if email:
         try:
             validate_email(email)
@@ -70,7 +71,8 @@ def _checked_email(email: str) -> str:
     return email
 
 
-def _check_password(password: str, identity: Identity) -> None:
+def check_password(password: str, identity: Identity) -> None:
+    """Refuse a weak password, also for what it has in common with this person. Raises InvalidArgument."""
     try:
         validate_password(password, identity)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from access import audit, authorizer
+from access import administrators, audit, authorizer
 from access.audit import AuditAction
 from access.models import Identity
 from access.principals import Principal
@@ -14,7 +14,8 @@ def disable_identity(principal: Principal, identity_id: str) -> Identity:
 
     Disabling a disabled account changes nothing. When this returns, no save of theirs lands any more.
 
-    Raises Forbidden unless the caller is an administrator or the shell, NotFound.
+    Raises Forbidden unless the caller is an administrator or the shell, NotFound, InvalidArgument for the last
+    administrator, whom only the shell may disable.
     """
     identity = _set_active(principal, identity_id, AuditAction.DISABLE, is_active=False)
     wait_for_saves(principal.organization_id)
@@ -35,6 +36,8 @@ def _set_active(principal: Principal, identity_id: str, action: AuditAction, *, 
         with transaction.atomic():
             identity = Identity.objects.find(principal.organization_id, identity_id, lock=True)
             if identity.is_active is not is_active:
+                if not is_active:
+                    administrators.refuse_to_remove_the_last(principal, identity)
                 identity.is_active = is_active
                 identity.save(update_fields=["is_active"])
                 audit.record(principal, action, subject=identity)

@@ -4,9 +4,11 @@ from django.db.models import ProtectedError
 
 from access.models import AuditEvent, Identity, Organization
 from access.principals import Principal
+from access.services.change_identity import change_identity
 from access.services.create_identity import create_person, create_service_account
 from access.services.create_organization import create_organization, the_organization
 from access.services.set_active import disable_identity, enable_identity
+from access.services.set_password import set_password
 from core.errors import Forbidden, InvalidArgument, LimitExceeded, NotFound, UsernameTaken
 from core.types import Role
 from tests.world import PASSWORD, World
@@ -162,3 +164,109 @@ def test_the_admin_site_is_for_active_administrators(world: World) -> None:
     world.disable("root")
 
     assert not world.identity("root").is_staff
+
+
+def test_an_administrator_changes_what_is_known_of_a_person(world: World) -> None:
+    root = world.person("root", is_admin=True)
+    ada = world.person("ada")
+
+    change_identity(root, ada.identity_id, name="Ada Byron", email="ada@example.org", is_read_only=True)
+
+    changed = world.identity("ada")
+    assert (changed.name, changed.email, changed.is_read_only) == ("Ada Byron", "ada@example.org", True)
+    event = AuditEvent.objects.latest("id")
+    assert (event.action, event.actor_username, event.subject_username) == ("change_identity", "root", "ada")
+    assert event.before == "name: ada, e-mail: , read-only: no"
+    assert event.after == "name: Ada Byron, e-mail: ada@example.org, read-only: yes"
+
+
+def test_what_is_so_already_is_no_change(world: World) -> None:
+    root = world.person("root", is_admin=True)
+    ada = world.person("ada")
+    events = AuditEvent.objects.count()
+
+    change_identity(root, ada.identity_id, name="ada", email="", is_admin=False, is_read_only=False)
+
+    assert AuditEvent.objects.count() == events
+
+
+@pytest.mark.parametrize(
+    ("facts", "field"), [({"name": ""}, "name"), ({"email": "nonsense"}, "email"), ({"name": "a\nb"}, "name")]
+)
+def test_impossible_facts_change_nothing(world: World, facts: dict[str, str], field: str) -> None:
+    root = world.person("root", is_admin=True)
+    ada = world.person("ada")
+
+    with pytest.raises(InvalidArgument) as refused:
+        change_identity(root, ada.identity_id, **{"is_read_only": True, **facts})  # type: ignore[arg-type]
+
+    assert refused.value.details["field"] == field
+    assert not world.identity("ada").is_read_only
+
+
+def test_a_service_account_gets_neither_address_nor_place_of_an_administrator(world: World) -> None:
+    root = world.person("root", is_admin=True)
+    bot = world.service_account("deploy-bot")
+
+    with pytest.raises(InvalidArgument):
+        change_identity(root, bot.identity_id, is_admin=True)
+    with pytest.raises(InvalidArgument):
+        change_identity(root, bot.identity_id, email="bot@example.org")
+    with pytest.raises(InvalidArgument):
+        set_password(root, bot.identity_id, PASSWORD)
+
+    assert change_identity(root, bot.identity_id, name="Deploys").name == "Deploys"
+
+
+def test_the_last_administrator_stays(world: World) -> None:
+    root = world.person("root", is_admin=True)
+    other = world.person("priya", is_admin=True)
+    world.disable("priya")
+
+    with pytest.raises(InvalidArgument) as refused:
+        change_identity(root, root.identity_id, is_admin=False)
+    assert "last administrator" in refused.value.details["problem"]
+    with pytest.raises(InvalidArgument):
+        disable_identity(root, root.identity_id)
+    assert world.identity("root").is_staff
+
+    enable_identity(root, other.identity_id)
+    change_identity(root, root.identity_id, is_admin=False)
+
+    assert not world.identity("root").is_admin
+    # The shell may, since it can also undo it.
+    world.disable("priya")
+
+
+def test_a_new_password_ends_the_old_one(world: World) -> None:
+    root = world.person("root", is_admin=True)
+    ada = world.person("ada")
+    before = world.identity("ada").get_session_auth_hash()
+
+    with pytest.raises(InvalidArgument) as refused:
+        set_password(root, ada.identity_id, "password")
+    assert refused.value.details["field"] == "password"
+    assert world.identity("ada").check_password(PASSWORD)
+
+    set_password(root, ada.identity_id, "a better horse battery")
+
+    assert world.identity("ada").check_password("a better horse battery")
+    assert world.identity("ada").get_session_auth_hash() != before
+    event = AuditEvent.objects.latest("id")
+    assert (event.action, event.subject_username, event.after) == ("set_password", "ada", "")
+
+
+def test_only_administrators_change_others(world: World) -> None:
+    ada = world.person("ada", role=Role.OWNER)
+    priya = world.person("priya")
+
+    with pytest.raises(Forbidden):
+        change_identity(ada, priya.identity_id, name="P")
+    with pytest.raises(Forbidden):
+        change_identity(ada, ada.identity_id, is_admin=True)
+    with pytest.raises(Forbidden):
+        set_password(ada, priya.identity_id, PASSWORD)
+
+    refused = AuditEvent.objects.filter(refusal="FORBIDDEN").values_list("action", flat=True)
+    assert list(refused) == ["change_identity", "change_identity", "set_password"]
+    assert world.identity("priya").name == "priya"
