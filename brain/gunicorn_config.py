@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "brain.settings")
 from django.conf import settings
 from gunicorn.glogging import Logger
 
-from core import limits
+from core import limits, rates
 
 
 class JsonLog(Logger):
@@ -43,6 +43,34 @@ logger_class = JsonLog
 loglevel = "warning"
 accesslog = None  # brain.middleware.RequestEvents writes one event a request, without addresses
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108 - heartbeat files, unlinked at once
+
+
+_rows = rates.Rows()
+
+
+def on_starting(server: Any) -> None:
+    """Called by gunicorn's master before it forks: what connections do is counted over all workers."""
+    from access import throttle
+
+    throttle.count_together()
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Called by gunicorn's master before each fork."""
+    worker.row = _rows.take()
+
+
+def post_fork(server: Any, worker: Any) -> None:
+    """Called by gunicorn in a new worker."""
+    from access import throttle
+
+    throttle.use_row(worker.row)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Called by gunicorn's master after a worker ended."""
+    if worker.row is not None:
+        _rows.give_back(worker.row)
 
 
 def when_ready(server: Any) -> None:

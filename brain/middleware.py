@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import BadRequest, PermissionDenied, SuspiciousOperation
@@ -11,9 +12,12 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
+from access import throttle
+from access.models import Identity
+from access.principals import principal_of_identity
 from brain import refusals
 from core import clock, limits, log
-from core.errors import BrainError
+from core.errors import BrainError, RateLimited
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -88,6 +92,28 @@ class NothingIsCached:
         response = self.get_response(request)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+class PacesOfSessions:
+    """Hold the pages of one person to the pace of one connection. Programs are held to it where they are let in."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
+        """Called by Django before a view; nobody is asked for where no session can be."""
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            return None
+        if request.path_info.startswith(refusals.PROGRAM_PATHS) or not isinstance(request.user, Identity):
+            return None
+        try:
+            throttle.admit(principal_of_identity(request.user))
+        except RateLimited as refusal:
+            return refusals.answer(request, refusal)
+        return None
 
 
 class Refusals:

@@ -31,6 +31,10 @@ DATA_KEY = secret_file(DATA_DIR / "data_key").encode(
 HISTORY_DAYS = env.number("BRAIN_HISTORY_DAYS", 365, least=1, most=36_500)
 HISTORY_BYTES = env.number("BRAIN_HISTORY_BYTES", 0, least=0, most=2**60) or None
 
+# How much one connection may do; a person's browser counts as one. access.throttle refuses the rest.
+CALLS_PER_MINUTE = env.number("BRAIN_CALLS_PER_MINUTE", 6_000, least=1, most=10**9)
+BYTES_WRITTEN_PER_HOUR = env.number("BRAIN_BYTES_WRITTEN_PER_HOUR", 2**30, least=1, most=2**60)
+
 # The server, and the address that people and agents know it by.
 HOST = env.text("BRAIN_HOST", "127.0.0.1")
 PORT = env.number("BRAIN_PORT", 8000, least=1, most=65_535)
@@ -82,6 +86,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "brain.middleware.PacesOfSessions",
     "brain.middleware.Refusals",
 ]
 ROOT_URLCONF = "brain.urls"

@@ -14,7 +14,7 @@ class BrainError(Exception):
     message: ClassVar[str]
     http_status: ClassVar[int]
     retryable: ClassVar[bool] = False
-    retry_after_seconds: ClassVar[int | None] = None
+    retry_after_seconds: int | None = None
 
     def __init__(self, **details: Any) -> None:
         self.details = details
@@ -198,6 +198,24 @@ class PathPendingDeletionBackup(BrainError):
     code = "PATH_PENDING_DELETION_BACKUP"
     message = "A deleted entry still reserves this path until its deletion is backed up."
     http_status = 409
+
+
+class RateLimited(BrainError):
+    """The caller did this more often, or more of it, than ``limit`` within ``per_seconds``. Nothing was done.
+
+    ``rate`` says of what.
+    """
+
+    code = "RATE_LIMITED"
+    message = (
+        "That is more than this connection may do in so short a time. Repeat the same call after the delay."
+    )
+    http_status = 429
+    retryable = True
+
+    def __init__(self, *, rate: str, limit: int, per_seconds: int, retry_after_seconds: int) -> None:
+        super().__init__(rate=rate, limit=limit, per_seconds=per_seconds)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class StorageUnavailable(BrainError):

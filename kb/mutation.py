@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from access import authorizer
+from access import authorizer, throttle
 from access.authorizer import Sight
 from access.principals import Principal
 from core import clock
@@ -98,6 +98,7 @@ def _save(
         )
     if change.changed or request is not None:
         transaction.commit(change.action, principal.actor, change.subjects, reason=change.reason)
+        throttle.note_written(principal, transaction.content_bytes)
     return change.result
 
 

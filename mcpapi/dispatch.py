@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from access import throttle
 from access.principals import Principal
 from core import limits, locks, log
 from core.errors import BrainError, InternalError, InvalidArgument
@@ -22,18 +23,19 @@ REFERENCE_BYTES = 8
 
 
 @contextmanager
-def admitted(body_bytes: int) -> Iterator[BrainError | None]:
-    """Hold one of the few places for large bodies while such a body is read and carried out.
+def admitted(principal: Principal, body_bytes: int) -> Iterator[BrainError | None]:
+    """Count one call of the connection, and hold one of the few places for large bodies while it is carried out.
 
-    Yields the refusal to answer a tool with where no place is free.
+    Yields the refusal to answer a tool with where it was one call too many, or no place is free.
     """
     with ExitStack() as stack:
         refusal: BrainError | None = None
-        if body_bytes > limits.LARGE_BODY_BYTES:
-            try:
+        try:
+            throttle.admit(principal)
+            if body_bytes > limits.LARGE_BODY_BYTES:
                 stack.enter_context(locks.heavy_work())
-            except BrainError as busy:
-                refusal = busy
+        except BrainError as too_much:
+            refusal = too_much
         yield refusal
 
 
@@ -42,14 +44,16 @@ def call_tool(
 ) -> ToolResult:
     """Call a tool of the caller's catalog. ``given`` are the arguments as they were decoded, strange keys and all.
 
-    ``refusal`` is what ``admitted`` yielded. Raises UnknownTool; everything else is a result.
+    ``refusal`` is what ``admitted`` yielded; it comes before everything. Raises UnknownTool; everything else is a
+    result.
     """
+    if refusal is not None:
+        logger.info("tool refused", outcome=refusal.code, **_who(principal))
+        return envelope.failure(refusal)
     tool = catalog.tool_for(principal, name)
     asked = given.get("action")
     action = asked if asked in [known.name for known in tool.actions] else "?"
     try:
-        if refusal is not None:
-            raise refusal
         result = envelope.success(_carry_out(principal, tool, given))
         outcome = "ok"
     except BrainError as error:
@@ -63,6 +67,8 @@ def call_tool(
 
 
 def _carry_out(principal: Principal, tool: Tool, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    if tool.writes_content:
+        throttle.require_room_to_write(principal)
     for field, problem in messages.problems(given):
         raise InvalidArgument(field, problem)
     action = catalog.action_for(tool, principal, given.get("action"))

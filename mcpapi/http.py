@@ -33,7 +33,7 @@ from rest_framework.response import Response
 from access.credentials import authenticate_token
 from access.principals import Principal
 from core import limits
-from core.errors import BrainError, Unauthenticated
+from core.errors import BrainError, RateLimited, Unauthenticated
 from mcpapi import catalog, dispatch, introduction, messages, modern
 from mcpapi.envelope import ToolResult, UnknownTool
 from mcpapi.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MalformedMessage, Message
@@ -192,12 +192,14 @@ class BrainMCPView(MCPServerStreamableHttpView):  # type: ignore[misc]
             return _json(
                 _protocol_error(messages.PARSE_ERROR, "The body could not be read."), HTTPStatus.BAD_REQUEST
             )
-        with dispatch.admitted(len(body)) as refusal:
+        with dispatch.admitted(_principal(request), len(body)) as refusal:
             try:
                 message = messages.read_message(body)
             except MalformedMessage as malformed:
                 found = _protocol_error(malformed.code, malformed.sentence, malformed.request_id)
                 return _json(found, HTTPStatus.BAD_REQUEST)
+            if isinstance(refusal, RateLimited) and message.method != "tools/call":
+                raise refusal  # there is no tool's result to say it with
             if modern.is_spoken_by(request.headers, message):
                 return _answer_modern(request, message, refusal)
             return self._answer_handshake(request, message, refusal)

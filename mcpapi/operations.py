@@ -36,7 +36,8 @@ class Action:
 class Tool:
     """One tool of the catalog. ``advice`` follows the actions in its description: how to go on after what answer.
 
-    ``hints`` and ``meta`` are MCP's ``annotations`` and ``_meta``.
+    ``hints`` and ``meta`` are MCP's ``annotations`` and ``_meta``. A tool that ``writes_content`` is held to the bytes
+    that a connection may write.
     """
 
     name: str
@@ -46,3 +47,4 @@ class Tool:
     actions: Sequence[Action]
     hints: Mapping[str, bool]
     meta: Mapping[str, Any] = field(default_factory=dict)
+    writes_content: bool = False

@@ -107,6 +107,7 @@ class Transaction(View):
         self._appended: dict[str, list[Line]] = {}
         self._new_folders: dict[str, tuple[FolderRef, list[Line]]] = {}
         self._outcome: tuple[MutationRequest, Outcome] | None = None
+        self.content_bytes = 0
 
     def add_folder(self, parent: FolderRef, line: FolderLine) -> FolderRef:
         """A new folder, which may stand in one that this transaction makes."""
@@ -120,6 +121,7 @@ class Transaction(View):
     def save_entry(self, folder: FolderRef, line: EntryLine, content: bytes | None) -> None:
         """A new or changed entry; ``content`` is None where only metadata changed."""
         if content is not None:
+            self.content_bytes += len(content)
             self._operations.append(Put((CONTENT, *_components(folder), line.name), content))
         self._add_line(folder, line)
 

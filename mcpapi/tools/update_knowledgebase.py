@@ -343,4 +343,5 @@ TOOL = Tool(
         "idempotentHint": True,
         "openWorldHint": False,
     },
+    writes_content=True,
 )
