@@ -276,7 +276,8 @@ def test_starting_up_leaves_the_log_as_it_is_configured(data_dir: Any) -> None:
         "import mcpapi.http;"
         "root = logging.getLogger();"
         "print(len(root.handlers), type(root.handlers[0].formatter).__module__, root.level);"
-        "print([name for name in logging.root.manager.loggerDict if logging.getLogger(name).handlers])"
+        "print([name for name in logging.root.manager.loggerDict"
+        " if any(type(handler) is not logging.NullHandler for handler in logging.getLogger(name).handlers)])"
     )
     started = subprocess.run(
         [sys.executable, "-c", program],
