@@ -84,6 +84,9 @@ def _entry_page(request: HttpRequest, principal: Principal, path: str) -> HttpRe
     entry = reading.entry
     if entry.path != path:
         return _moved(request, address_of_entry(entry.path))
+    asked = request.GET.get("line", "")
+    if asked.isascii() and asked.isdigit() and len(asked) < 10 and 1 <= int(asked) <= entry.total_lines:
+        return HttpResponseRedirect(_address_at(reading, int(asked), view))
     context = {
         **_surroundings(reveal_folder(principal, FolderLocator(folder_id=entry.folder_id))),
         "entry": entry,
@@ -92,6 +95,19 @@ def _entry_page(request: HttpRequest, principal: Principal, path: str) -> HttpRe
     }
     context |= _source(request, reading) if view == "source" else _reading(request, reading)
     return render(request, "files/entry.html", context)
+
+
+def _address_at(reading: Reading, line: int, view: str) -> str:
+    # Where a line is seen: below its heading in the text as it is laid out, else in the source.
+    entry = reading.entry
+    address = address_of_entry(entry.path)
+    if view != "source":
+        html = rendered(reading.content, entry.content_hash, folder_path=entry.path.rpartition("/")[0])
+        if not html.too_large and not html.failed:
+            above = [heading for heading in html.headings if heading.line <= line]
+            return f"{address}#{above[-1].anchor}" if above else address
+    begin = "" if line <= page_of_source(reading.content, "").last else f"&from={line}"
+    return f"{address}?view=source{begin}#L{line}"
 
 
 def _reading(request: HttpRequest, reading: Reading) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from web import files, sign_in, theme
+from web import files, search, sign_in, theme
 
 urlpatterns = [
     path("", files.home),
@@ -11,4 +11,5 @@ urlpatterns = [
     path("theme/", theme.choose_theme, name="theme"),
     path("files/", files.files, name="files"),
     path("files/<path:path>", files.files, name="file"),
+    path("search/", search.search, name="search"),
 ]

@@ -1,5 +1,10 @@
 """A query, and what of an entry it matches."""
 
+import bisect
+import unicodedata
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
 import msgspec
 
 from core import limits
@@ -51,14 +56,15 @@ class Query:
             )
             if self._needle in self._compare(text)
         ]
-        matches, count = self._match_lines(content)
+        matches, count = self.lines_in(content)
         if count:
             found_in.insert(0, "content")
         if not found_in:
             return None
         return Match(matched_in=tuple(found_in), matches=matches, match_count=count)
 
-    def _match_lines(self, content: str) -> tuple[tuple[LineMatch, ...], int]:
+    def lines_in(self, content: str) -> tuple[tuple[LineMatch, ...], int]:
+        """The first matching lines of a text, and how many there are in all."""
         compared = self._compare(content)
         position = compared.find(self._needle)
         if position < 0:
@@ -78,6 +84,26 @@ class Query:
             position = -1 if end < 0 else compared.find(self._needle, end)
         return tuple(shown), count
 
+    def marked(self, text: str) -> list[tuple[str, bool]]:
+        """The text in pieces, and of each whether the query stands there. Joined, they are the text.
+
+        Meant for a line: what takes part in one letter, an accent for instance, is looked at with all before it.
+        """
+        clusters = list(text) if text.isascii() else list(_clusters(text, self._compare))
+        compared = [self._compare(cluster) for cluster in clusters]
+        whole = "".join(compared)
+        starts = [0, *accumulate(map(len, compared))]
+        pieces, done = [], 0
+        position = whole.find(self._needle)
+        while position >= 0:
+            # A cluster that the query only touches is marked whole.
+            end = bisect.bisect_left(starts, position + len(self._needle))
+            first = max(done, bisect.bisect_right(starts, position) - 1)
+            pieces += [("".join(clusters[done:first]), False), ("".join(clusters[first:end]), True)]
+            done = end
+            position = whole.find(self._needle, starts[end])
+        return [piece for piece in [*pieces, ("".join(clusters[done:]), False)] if piece[0]]
+
     def _cut(self, line: str, column: int, compared_length: int) -> str:
         if len(line) <= LINE_SHOWN_CHARACTERS:
             return line
@@ -88,3 +114,21 @@ class Query:
         before = ELLIPSIS if first > 0 else ""
         after = ELLIPSIS if first + LINE_SHOWN_CHARACTERS < len(line) else ""
         return before + cut + after
+
+
+def _clusters(text: str, compare: Callable[[str], str]) -> Iterator[str]:
+    # The shortest pieces that can be compared one by one: a letter with its accents, the parts of a syllable.
+    cluster = ""
+    for character in text:
+        joins = bool(cluster) and not character.isascii()
+        if joins and (
+            unicodedata.combining(character)
+            or compare(cluster + character) != compare(cluster) + compare(character)
+        ):
+            cluster += character
+            continue
+        if cluster:
+            yield cluster
+        cluster = character
+    if cluster:
+        yield cluster

@@ -21,6 +21,11 @@ PAGES = [
     ("priya", f"{CHECKOUT}deployment.md?view=source"),
     ("priya", f"{CHECKOUT}empty.md"),
     ("priya", "/files/nothing.md"),
+    ("priya", "/search/"),
+    ("priya", "/search/?q=checkout"),
+    ("priya", "/search/?q=nothing+like+it&type=fact"),
+    ("priya", f"/search/?q={'x' * 257}&tags=one,one"),
+    ("priya", "/search/?q=checkout&cursor=nonsense"),
     ("priya", "/files/?entries=nonsense"),
     ("mallory", "/files/"),
     (None, "/login/"),
@@ -102,8 +107,17 @@ def wide_things(live_brain: LiveBrain) -> None:
 @pytest.mark.usefixtures("wide_things")
 def test_no_page_is_wider_than_the_window(window: Open) -> None:
     reader = window("wide")
-    for path in ("", "Wide/", f"{WIDE_FOLDER}/", f"{WIDE_ENTRY}?view=source", WIDE_ENTRY):
-        page = reader.open(f"/files/{path}")
+    wide_search = f"/search/?q=breakable&folder={WIDE_FOLDER}"
+    for path in (
+        "/files/",
+        "/files/Wide/",
+        f"/files/{WIDE_FOLDER}/",
+        wide_search,
+        f"/search/?q={'none' * 64}",
+        f"/files/{WIDE_ENTRY}?view=source",
+        f"/files/{WIDE_ENTRY}",
+    ):
+        page = reader.open(path)
         for width in (320, 390, 700, 1000, 1280, 1920):
             page.set_viewport_size({"width": width, "height": 800})
             assert reader.overflow() == 0, f"{path} at {width}"
@@ -122,7 +136,14 @@ SMALL_TARGETS = """() => [...document.querySelectorAll('a, button, input:not([ty
 @pytest.mark.parametrize("width", [320, 1280])
 def test_targets_are_large_enough_for_a_finger(window: Open, width: int) -> None:
     ada = window("ada", width=width)
-    for path in ("/files/", CHECKOUT, f"{CHECKOUT}deployment.md", f"{CHECKOUT}deployment.md?view=source"):
+    for path in (
+        "/files/",
+        CHECKOUT,
+        f"{CHECKOUT}deployment.md",
+        f"{CHECKOUT}deployment.md?view=source",
+        "/search/?q=checkout",
+        "/search/?q=not+there&case=1",
+    ):
         assert ada.open(path).evaluate(SMALL_TARGETS) == [], path
         ada.page.click(".account-opener")
         assert ada.page.evaluate(SMALL_TARGETS) == [], f"{path} with the menu open"
@@ -135,6 +156,7 @@ TEXT_ON_GROUND = [
     *((ink, ground) for ink in ("ink", "ink-soft", "accent") for ground in ("paper", "panel", "panel-deep")),
     *((ink, "panel") for ink in TOKENS if ink.startswith("code-")),
     ("ink", "accent-soft"),
+    ("ink", "mark"),
     ("accent", "accent-soft"),
     ("on-accent", "accent"),
     ("warning", "warning-soft"),

@@ -54,7 +54,14 @@ def test_signing_in_and_reading_an_entry_by_keyboard(window: Open) -> None:
 
     names = _walk(page)
 
-    assert names[:4] == ["Skip to content", "Brain", "Files", "Priya: account menu"]
+    assert names[:6] == [
+        "Skip to content",
+        "Brain",
+        "Files",
+        "Search all files",
+        "Search",
+        "Priya: account menu",
+    ]
     for name in (
         "All files",
         "Checkout",
@@ -83,7 +90,15 @@ def test_the_skip_link_leads_to_the_text(window: Open) -> None:
 @pytest.mark.parametrize("width", [1280, 320])
 def test_every_page_can_be_walked_through(window: Open, width: int) -> None:
     root = window("root", width=width, height=700)
-    for path in ("/files/", "/files/Engineering/Payments/Checkout/", DEPLOY, f"{DEPLOY}?view=source"):
+    pages = (
+        "/files/",
+        "/files/Engineering/Payments/Checkout/",
+        DEPLOY,
+        f"{DEPLOY}?view=source",
+        "/search/?q=checkout",
+        "/search/?q=not+there&case=1",
+    )
+    for path in pages:
         root.open(path)
         assert len(_walk(root.page)) > 4
 

@@ -15,6 +15,7 @@ from core.types import EntryLocator, FolderLocator, Role
 from kb.search import engine as engine_module
 from kb.search.engines import engine_of
 from kb.search.folding import fold, normal
+from kb.search.query import Query
 from kb.services.browse_entries import browse_entries
 from kb.services.delete_entry import delete_entry
 from kb.services.import_markdown import import_markdown
@@ -314,3 +315,52 @@ def test_the_search_agrees_with_comparing_line_by_line(
     assert [result.match_count for result in matched] == ([len(lines)] if lines else [])
     if lines:
         assert [match.line for match in matched[0].matches] == lines[:5]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "case_sensitive", "marked"),
+    [
+        ("Deploy, then deploy.", "deploy", False, "[Deploy], then [deploy]."),
+        ("Deploy, then deploy.", "deploy", True, "Deploy, then [deploy]."),
+        ("aaaa", "aa", False, "[aa][aa]"),
+        ("Straße und STRASSE", "strasse", False, "[Straße] und [STRASSE]"),
+        ("Straße", "ras", False, "St[raß]e"),
+        ("cafe\u0301s", "caf\u00e9", False, "[cafe\u0301]s"),
+        ("cafe\u0301s", "cafe", False, "cafe\u0301s"),
+        ("İstanbul", "i", False, "[İ]stanbul"),
+        ("\u1112\u1161\u11ab글", "한", False, "[\u1112\u1161\u11ab]글"),
+        ("请在部署之前检查", "部署", False, "请在[部署]之前检查"),
+        ("a.b(c)*", "b(c)", False, "a.[b(c)]*"),
+        ("nothing", "x", False, "nothing"),
+        ("", "x", False, ""),
+    ],
+)
+def test_the_query_is_marked_where_it_stands(
+    text: str, query: str, case_sensitive: bool, marked: str
+) -> None:
+    pieces = Query(query, case_sensitive=case_sensitive).marked(text)
+
+    assert "".join(f"[{piece}]" if is_match else piece for piece, is_match in pieces) == marked
+
+
+LETTERS = st.text("aAeEß\u0301\u0323é İıſKΣςﬁ한\u1112\u1161\u11ab部.", max_size=30)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    before=LETTERS,
+    query=LETTERS.filter(bool),
+    after=LETTERS,
+    case_sensitive=st.booleans(),
+    is_there=st.booleans(),
+)
+def test_what_is_marked_holds_the_query_and_joined_is_the_text(
+    before: str, query: str, after: str, case_sensitive: bool, is_there: bool
+) -> None:
+    text = before + (query if is_there else "") + after
+    compare = normal if case_sensitive else fold
+    pieces = Query(query, case_sensitive=case_sensitive).marked(text)
+
+    assert "".join(piece for piece, _ in pieces) == text
+    assert all(compare(query) in compare(piece) for piece, is_match in pieces if is_match)
+    assert any(is_match for _, is_match in pieces) == (compare(query) in compare(text))
