@@ -26,6 +26,7 @@ class AuditAction(enum.StrEnum):
     ISSUE_TOKEN = "issue_token"  # noqa: S105 - names a deed
     ROTATE_TOKEN = "rotate_token"  # noqa: S105 - names a deed
     REVOKE_TOKEN = "revoke_token"  # noqa: S105 - names a deed
+    UNLOCK = "unlock"
     DISABLE = "disable"
     ENABLE = "enable"
     PURGE_HISTORY = "purge_history"

@@ -36,6 +36,7 @@ class Round:
 
     swept: Swept | None
     sessions: int
+    sign_ins: int
 
 
 def run_round(progress: Progress = SILENT) -> Round:
@@ -44,7 +45,7 @@ def run_round(progress: Progress = SILENT) -> Round:
     Also raises StorageUnavailable, UnknownFormat, DatabaseError, OSError.
     """
     swept = kb_tasks.sweep(progress)
-    return Round(swept, access_tasks.drop_expired_sessions())
+    return Round(swept, access_tasks.drop_expired_sessions(), access_tasks.drop_past_sign_ins())
 
 
 def keep_house(seconds: float, *, first_after: float = 0) -> NoReturn:

@@ -4,6 +4,7 @@ Numbers that a client can see are not settings: they stand in core/limits.py.
 """
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -40,6 +41,8 @@ HOST = env.text("BRAIN_HOST", "127.0.0.1")
 PORT = env.number("BRAIN_PORT", 8000, least=1, most=65_535)
 WORKERS = env.number("BRAIN_WORKERS", 2, least=1, most=64)
 TRUST_PROXY = env.flag("BRAIN_TRUST_PROXY")
+# Each of them adds the address it saw to X-Forwarded-For; what stands before these was written by anybody.
+PROXY_COUNT = env.number("BRAIN_PROXY_COUNT", 1, least=1, most=16) if TRUST_PROXY else 0
 DEBUG = env.flag("BRAIN_DEBUG")
 
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
@@ -64,6 +67,7 @@ INSTALLED_APPS = [
     "backup",
     "kb",
     "access",
+    "axes",
     "guardian",
     "rest_framework",
     "mcp_server",
@@ -88,6 +92,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "brain.middleware.PacesOfSessions",
     "brain.middleware.Refusals",
+    "axes.middleware.AxesMiddleware",  # last: it replaces the answer to a sign-in while such are paused
 ]
 ROOT_URLCONF = "brain.urls"
 WSGI_APPLICATION = "brain.wsgi.application"
@@ -116,7 +121,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # People. Grants are judged by access.authorizer alone, so no backend of guardian's is asked.
 AUTH_USER_MODEL = "access.Identity"
-AUTHENTICATION_BACKENDS = ["access.sign_in.PeopleBackend"]
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "access.sign_in.PeopleBackend"]
 ANONYMOUS_USER_NAME = None  # guardian would make a phantom identity
 GUARDIAN_MONKEY_PATCH_USER = False
 GUARDIAN_MONKEY_PATCH_GROUP = False
@@ -129,6 +134,22 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 8}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+# Guessing passwords. A name and an address together are paused, whether there is such a person or not: a name alone
+# would let anybody lock anybody out, an address alone a whole office.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = limits.SIGN_IN_TRIES
+AXES_COOLOFF_TIME = timedelta(minutes=limits.SIGN_IN_PAUSE_MINUTES)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # who tries again too early does not wait longer
+AXES_RESET_ON_SUCCESS = True
+AXES_USERNAME_CALLABLE = "access.sign_in.name_tried"
+AXES_CLIENT_IP_CALLABLE = "access.sign_in.address_of"
+AXES_LOCKOUT_CALLABLE = "web.sign_in.paused"
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "csrfmiddlewaretoken", "next"]
+AXES_DISABLE_ACCESS_LOG = True  # what somebody did stands in the audit
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/files/"
 LOGOUT_REDIRECT_URL = "/login/"

@@ -48,6 +48,10 @@ TOKEN_OVERLAP_DEFAULT_HOURS = 24
 TOKEN_OVERLAP_MAX_HOURS = 30 * 24
 FOLDER_SCOPES_MAX = 100
 
+# Signing in: after so many wrong passwords for a name from one address, neither is listened to for a while.
+SIGN_IN_TRIES = 5
+SIGN_IN_PAUSE_MINUTES = 15
+
 # One import is one record of the log, so it has to fit into memory a few times over.
 IMPORT_MAX_FILES = 100_000
 IMPORT_MAX_BYTES = 1_024 * MIB

@@ -94,6 +94,7 @@ def configuration(*, level: str = "INFO") -> dict[str, Any]:
             "django": {"handlers": [], "propagate": True},
             "django.request": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "propagate": True},
+            "axes": {"level": "ERROR"},  # web.sign_in says what happened
             "mcp": {"level": "WARNING"},
             "mcp_server": {"level": "WARNING"},
         },

@@ -21,7 +21,7 @@ from kb.store.stores import store_of
 from tests.core.waiting import until
 from tests.operations.test_purge import DEPLOY, log_of, save
 from tests.server import ROOT, environment, free_port, manage, running_brain
-from tests.world import PASSWORD, World
+from tests.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,7 +57,7 @@ def test_a_second_sweep_says_so_and_ends_well(world: World) -> None:
 def test_sweep_ends_the_sessions_that_ran_out_and_no_other(world: World) -> None:
     world.person("ada")
     for browser in (Client(), Client()):
-        assert browser.login(username="ada", password=PASSWORD)
+        browser.force_login(world.identity("ada"))
     first = Session.objects.order_by("session_key")[0]
     Session.objects.filter(pk=first.pk).update(expire_date=clock.now() - dt.timedelta(seconds=1))
 

@@ -14,7 +14,7 @@ from kb.store.retention import Swept
 class Command(ShellCommand):
     """``sweep [--loop SECONDS]``: one round of housekeeping, or one again and again."""
 
-    help = "Remove outcomes, claims, sessions, leftovers and history that are past their time."
+    help = "Remove outcomes, claims, sessions, sign-ins, leftovers and history that are past their time."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The contract's arguments."""
