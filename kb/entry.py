@@ -3,15 +3,13 @@
 ``kb`` knows nothing of backup, so its summaries have no backup state; ``backup`` adds it.
 """
 
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
 from core import ids
 from core.types import Actor, FolderRef, Role
 from kb.registry import EntryLine
-
-T = TypeVar("T")
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -57,13 +55,6 @@ class FolderView(msgspec.Struct, frozen=True):
         """The folder as plain JSON values."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
-
-
-class Page(msgspec.Struct, Generic[T], frozen=True):
-    """One page of a list; ``next_cursor`` is None at its end."""
-
-    items: list[T]
-    next_cursor: str | None
 
 
 def entry_summary(folder: FolderRef, line: EntryLine, data_key: bytes) -> Entry:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from core import limits, text
 from core.errors import InvalidArgument, LimitExceeded
+from core.folding import fold
 from kb.registry import EntryLine
-from kb.search.folding import fold
 from kb.services.create_entry import check_type
 
 

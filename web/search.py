@@ -12,10 +12,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from access.models import Identity
+from access.pages import Page
 from access.principals import Principal, principal_of_session
 from core.errors import BrainError, InvalidArgument, LimitExceeded, NotFound
 from core.types import EntryType, FolderLocator
-from kb.entry import Entry, FolderView, Page
+from kb.entry import Entry, FolderView
 from kb.links import address_of_entry
 from kb.search.query import Query
 from kb.services.reveal_folder import Level, reveal_folder

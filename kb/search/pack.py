@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import stringzilla
 
 from core import limits, names
+from core.folding import fold
 from core.types import FolderRef
 from kb.registry import EntryLine
-from kb.search.folding import fold
 from kb.store.derived import MappedFile
 
 MAGIC = b"BRNPCK1\n"

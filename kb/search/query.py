@@ -9,9 +9,9 @@ import msgspec
 
 from core import limits
 from core.errors import InvalidArgument, LimitExceeded
+from core.folding import fold, normal
 from core.text import refuse_unprintable
 from kb.registry import EntryLine
-from kb.search.folding import fold, normal
 
 LINE_SHOWN_CHARACTERS = 240
 ELLIPSIS = "…"

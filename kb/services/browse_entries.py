@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from access import authorizer
+from access.pages import Page, Paging
 from access.principals import Principal
 from core import limits
 from core.types import ROOT, FolderLocator
-from kb.entry import Entry, Page, entry_summary
+from kb.entry import Entry, entry_summary
 from kb.filters import entry_filter
 from kb.folders import VisibleFolders, place_of_entry
 from kb.locate import check_folder_locator, find_visible_folder
-from kb.pages import Paging
 from kb.store.stores import store_of
 
 

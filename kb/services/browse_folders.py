@@ -1,13 +1,13 @@
 """List the folders in a folder, or at any depth below it."""
 
 from access import authorizer
+from access.pages import Page, Paging
 from access.principals import Principal
 from core import limits
 from core.types import ROOT, FolderLocator
-from kb.entry import FolderView, Page, folder_view
+from kb.entry import FolderView, folder_view
 from kb.folders import VisibleFolders, place_of_folder
 from kb.locate import check_folder_locator, find_visible_folder
-from kb.pages import Paging
 from kb.store.index import FolderRegistry
 from kb.store.stores import store_of
 

@@ -3,10 +3,11 @@
 import msgspec
 
 from access import authorizer
+from access.pages import Page
 from access.principals import Principal
 from core import limits
 from core.types import ROOT, FolderLocator
-from kb.entry import FolderView, Page
+from kb.entry import FolderView
 from kb.folders import VisibleFolders
 from kb.locate import check_folder_locator, find_visible_folder
 from kb.services.browse_folders import page_of_folders, shown

@@ -8,16 +8,16 @@ import msgspec
 from django.conf import settings
 
 from access import authorizer
+from access.pages import Page, Paging
 from access.principals import Principal
 from core import clock, limits
 from core.errors import StorageUnavailable
 from core.types import ROOT, FolderLocator, FolderRef
-from kb.entry import Entry, Page, entry_summary
+from kb.entry import Entry, entry_summary
 from kb.filters import EntryFilter, entry_filter
 from kb.folders import VisibleFolders, place_of_entry
 from kb.headings import OutlineHeading
 from kb.locate import check_folder_locator, find_visible_folder
-from kb.pages import Paging
 from kb.registry import EntryLine
 from kb.search.engines import engine_of
 from kb.search.query import LineMatch, Match, Query

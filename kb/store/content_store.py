@@ -10,14 +10,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from core import clock, ids, limits, locks, safe_open
+from core import claims, clock, ids, limits, locks, safe_open
 from core.errors import StorageUnavailable
 from core.locks import FileLock, Rank, WriterQueue
 from core.log import get_logger
 from core.types import SYSTEM_ACTOR, Actor, FolderRef, MutationRequest
 from kb import registry
 from kb.registry import EntryLine, FolderLine, Line, OwnLine, SnapshotLine, TombstoneLine
-from kb.store import applying, checkpoint, claims, faults, outcomes, record, recovery, steps
+from kb.store import applying, checkpoint, faults, outcomes, record, recovery, steps
 from kb.store.faults import MediaFault
 from kb.store.index import Added, Appended, FolderRegistry, Index
 from kb.store.layout import CONTENT, Layout
@@ -278,7 +278,7 @@ class ContentStore:
     @contextmanager
     def claim(self, request: MutationRequest) -> Iterator[None]:
         """Be the one call that works on this request. Raises RequestInProgress, StorageUnavailable."""
-        with self._faults_refused(), claims.hold_claim(self.layout, request.key):
+        with self._faults_refused(), claims.hold_claim(self.layout.private, request.key):
             yield
 
     def take_over(

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from core import clock, ids, safe_open
+from core import claims, clock, ids, safe_open
 from core.types import SYSTEM_ACTOR
 from kb import registry
 from kb.registry import OwnLine
@@ -97,7 +97,7 @@ def make_frame(private: int) -> None:
         layout.LOG,
         layout.STAGE,
         layout.OUTCOMES,
-        layout.CLAIMS,
+        claims.CLAIMS,
         layout.RESERVE,
         layout.QUARANTINE,
     ):

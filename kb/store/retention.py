@@ -13,18 +13,19 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from core import clock, limits, locks, safe_open
+from core import claims, clock, limits, locks, safe_open
+from core.claims import CLAIMS
 from core.errors import RequestInProgress, StorageUnavailable
 from core.locks import FileLock, Rank
 from core.log import get_logger
 from core.progress import SILENT, Progress
 from kb import registry
 from kb.registry import SnapshotLine
-from kb.store import applying, checkpoint, claims, faults, fold, outcomes, steps, upkeep
+from kb.store import applying, checkpoint, faults, fold, outcomes, steps, upkeep
 from kb.store.content_store import ContentStore, DamagedEntry, View
 from kb.store.faults import MediaFault
 from kb.store.fold import Fold, FoldedFile, LogDamage
-from kb.store.layout import CLAIMS, LOCKS, OUTCOMES, PRIVATE, Layout, segment_name
+from kb.store.layout import LOCKS, OUTCOMES, PRIVATE, Layout, segment_name
 from kb.store.marks import Mark
 from kb.store.segments import Segments
 from kb.store.upkeep import LOG_PLACE
@@ -120,7 +121,7 @@ def _remove_outcome(layout: Layout, directory: int, shard: str, name: str, oldes
     key = name.partition(".")[0]
     try:
         # The request id may be used anew at this moment: then the outcome is another one, and stays.
-        with claims.hold_claim(layout, key):
+        with claims.hold_claim(layout.private, key):
             if not _is_expired(directory, name, oldest):
                 return False
             steps.unlink(directory, name, f"{PRIVATE}/{OUTCOMES}/{shard}")

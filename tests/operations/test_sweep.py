@@ -10,10 +10,9 @@ from typing import TypeVar
 import pytest
 import time_machine
 
-from core import clock, ids, locks
+from core import claims, clock, ids, locks
 from core.types import SYSTEM_ACTOR, MutationRequest
-from kb.store import claims, retention, upkeep
-from kb.store.layout import Layout
+from kb.store import retention, upkeep
 from kb.store.outcomes import Outcome
 from kb.store.retention import Swept
 from tests.operations.bare import BareStore, open_store
@@ -106,10 +105,10 @@ class TestOutcomesAndClaims:
         answer(bare, request_named("one"))
         real = claims.hold_claim
 
-        def used_just_before(layout: Layout, key: str) -> AbstractContextManager[None]:
+        def used_just_before(private: int, key: str) -> AbstractContextManager[None]:
             monkeypatch.setattr(claims, "hold_claim", real)
             answer(bare, request_named("one"))
-            return real(layout, key)
+            return real(private, key)
 
         with time_machine.travel(clock.now() + 8 * DAY, tick=True):
             monkeypatch.setattr(claims, "hold_claim", used_just_before)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from access.principals import Principal
 from core import ids
 from core.errors import InvalidArgument, LimitExceeded, NotFound
+from core.folding import fold, normal
 from core.types import EntryLocator, FolderLocator, Role
 from kb.search import engine as engine_module
 from kb.search.engines import engine_of
-from kb.search.folding import fold, normal
 from kb.search.query import Query
 from kb.services.browse_entries import browse_entries
 from kb.services.delete_entry import delete_entry

@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from core import clock, locks
+from core import claims, clock, locks
 from kb.store import (
     applying,
     checkpoint,
-    claims,
     content_store,
     index,
     record,

@@ -34,7 +34,7 @@ MAY_CHANGE = {
     LAYER: "the layer",
     "core/safe_open.py": "makes secrets and private folders, before there is a store",
     "brain/first_start.py": "makes the database file, private",
-    "kb/store/claims.py": "makes the folders of claims, which are locks and no state",
+    "core/claims.py": "makes the folders of claims, which are locks and no state",
     "kb/store/filesystem.py": "tries the disk with a file of its own, before there is a store",
     "kb/store/health.py": "tries whether the disk can be written to, with a file of its own",
     "kb/store/provision.py": "removes what a first start that was cut off left, of which nothing was ever used",

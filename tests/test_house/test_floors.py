@@ -19,6 +19,7 @@ FILE_METHODS = frozenset(
 )
 MAY_TOUCH_FILES = {
     "core/safe_open.py": "the way to open files of the data directory",
+    "core/claims.py": "makes the folders of claims, below the organization's private folder",
     "access/writer.py": "opens the folder of the lock files, through core.safe_open",
     "brain/environment.py": "secrets that an operator put into a file",
     "brain/first_start.py": "makes the database file, private, and locks the data directory",

@@ -7,13 +7,18 @@ from contextlib import contextmanager
 from core import locks, safe_open
 from core.errors import RequestInProgress
 from core.locks import FileLock, Rank
-from kb.store.layout import CLAIMS, Layout
+
+# In the private folder of an organization.
+CLAIMS = "claims"
 
 
 @contextmanager
-def hold_claim(layout: Layout, key: str) -> Iterator[None]:
-    """Be the one call that works on the request ``key`` (64 hexadecimal digits). Raises RequestInProgress."""
-    claims = safe_open.open_directory(layout.private, (CLAIMS,))
+def hold_claim(private: int, key: str) -> Iterator[None]:
+    """Be the one call that works on the request ``key`` (64 hexadecimal digits). Raises RequestInProgress, OSError.
+
+    ``private`` is a descriptor of the organization's private folder.
+    """
+    claims = safe_open.open_directory(private, (CLAIMS,))
     try:
         directory = _shard(claims, key[:2])
     finally:

@@ -3,17 +3,24 @@
 import json
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+import msgspec
 from django.conf import settings
 
 from access.principals import Principal
 from core import cursors, limits
 from core.errors import InvalidArgument
-from kb.entry import Page
 
 Row = TypeVar("Row")
 Item = TypeVar("Item")
+
+
+class Page(msgspec.Struct, Generic[Item], frozen=True):
+    """One page of a list; ``next_cursor`` is None at its end."""
+
+    items: list[Item]
+    next_cursor: str | None
 
 
 class Paging:
