@@ -34,7 +34,6 @@ log = get_logger(__name__)
 OVERLAY_MAX_ENTRIES = 1_000
 OVERLAY_MAX_BYTES = 4 * 1024 * 1024
 FIRST_PACK_WAIT_SECONDS = 60.0
-PACK_TRIES = 3
 
 Located = tuple[FolderRef, EntryLine]
 

@@ -156,12 +156,6 @@ class Pack:
                 yield number
                 position = self._offsets[number + 1]
 
-    def close(self) -> None:
-        """Give the memory back. Nobody may be searching it."""
-        for view in (self._offsets, self._ids, self._folders, self._texts):
-            view.release()
-        self.file.close()
-
     def _place(self, number: int, folder_paths: FolderPaths) -> str:
         start = self._offsets[number]
         name = bytes(self._texts[start : start + FILENAME_BYTES]).split(b"\n", 1)[0].decode()

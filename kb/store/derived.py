@@ -3,6 +3,7 @@
 import contextlib
 import mmap
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,23 +20,20 @@ PLACE = f"{PRIVATE}/{CACHE}/{SEARCH}"
 
 
 class MappedFile:
-    """A derived file, mapped into memory. ``is_as_mapped`` tells whether anybody has touched it since."""
+    """A derived file, mapped into memory. ``is_as_mapped`` tells whether anybody has touched it since.
+
+    Threads may still be reading when another takes its place, so memory and descriptor go with the last of them.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor).atexit = False
         self._stamp = self._read_stamp()
-        self.map = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        self.data = memoryview(self.map)
+        self.data = memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
 
     def is_as_mapped(self) -> bool:
         """Whether size and time of the file are still those it was mapped with: reading a cut file would be fatal."""
         return self._read_stamp() == self._stamp
-
-    def close(self) -> None:
-        """Give the memory back. Nobody may be reading it."""
-        self.data.release()
-        self.map.close()
-        os.close(self._descriptor)
 
     def _read_stamp(self) -> tuple[int, int]:
         status = os.fstat(self._descriptor)
@@ -69,11 +67,7 @@ def map_derived(layout: Layout, name: str) -> MappedFile:
     """Map a derived file. Raises FileNotFoundError; ValueError where it is empty."""
     with _directory(layout) as directory:
         descriptor = safe_open.open_file(directory, name)
-    try:
-        return MappedFile(descriptor)
-    except BaseException:
-        os.close(descriptor)
-        raise
+    return MappedFile(descriptor)
 
 
 def remove_derived(layout: Layout, name: str) -> None:

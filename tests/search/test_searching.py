@@ -1,5 +1,7 @@
 """Searching: literal, fresh after every kind of change, and blind to what the caller may not read."""
 
+import gc
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -251,6 +253,25 @@ def test_a_new_pack_is_made_beside_the_old_one_and_replaces_it(
     (second,) = cache.glob("*.pack")
     assert second.name > first.name
     assert len(paths(world.system, "needle")) == 6
+
+
+def test_packs_that_are_replaced_or_damaged_leave_no_file_open(world: World, data_dir: Path) -> None:
+    world.entry("a.md", "needle\n")
+    assert paths(world.system, "needle") == ["a.md"]
+    cache = data_dir / "orgs" / world.organization_id / "private" / "cache" / "search"
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+
+    for number in range(20):
+        for pack in cache.glob("*.pack"):
+            if number % 2:
+                pack.write_bytes(b"no pack")
+            else:
+                pack.unlink()
+        assert paths(world.system, "needle") == ["a.md"]
+
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_the_text_of_a_deleted_entry_leaves_the_cache_soon(world: World, data_dir: Path) -> None:
