@@ -48,19 +48,27 @@ class Layout:
 
     def __init__(self, data_dir: Path, organization_id: str) -> None:
         self.organization_id = organization_id
+        self._descriptors: list[int] = []
+        self._applied_for_writing = -1
+        try:
+            self._open(data_dir)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, data_dir: Path) -> None:
         start = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
         try:
-            self.root = safe_open.open_directory(start, (ORGANIZATIONS, organization_id))
+            self.root = self._kept(safe_open.open_directory(start, (ORGANIZATIONS, self.organization_id)))
         finally:
             os.close(start)
-        self.private = safe_open.open_directory(self.root, (PRIVATE,))
-        self.log = safe_open.open_directory(self.private, (LOG,))
-        self.stage = safe_open.open_directory(self.private, (STAGE,))
-        self.locks = safe_open.open_directory(self.private, (LOCKS,))
+        self.private = self._kept(safe_open.open_directory(self.root, (PRIVATE,)))
+        self.log = self._kept(safe_open.open_directory(self.private, (LOG,)))
+        self.stage = self._kept(safe_open.open_directory(self.private, (STAGE,)))
+        self.locks = self._kept(safe_open.open_directory(self.private, (LOCKS,)))
         # ``applied`` is never replaced, so one descriptor stays good for the life of the process. This one is also
         # the witness for lost pages: opened before the first change, as syncfs wants it.
-        self.applied = safe_open.open_file(self.private, APPLIED)
-        self._applied_for_writing = -1
+        self.applied = self._kept(safe_open.open_file(self.private, APPLIED))
         content = safe_open.open_directory(self.root, (CONTENT,))
         try:
             check_one_disk(self.root, self.log, self.stage, content)
@@ -74,7 +82,7 @@ class Layout:
     def applied_for_writing(self) -> int:
         """The same file, opened for writing at the first change: a reader needs no right to write."""
         if self._applied_for_writing < 0:
-            self._applied_for_writing = safe_open.open_file(self.private, APPLIED, os.O_RDWR)
+            self._applied_for_writing = self._kept(safe_open.open_file(self.private, APPLIED, os.O_RDWR))
         return self._applied_for_writing
 
     def read_checkpoint(self) -> Mark | None:
@@ -86,8 +94,10 @@ class Layout:
 
     def close(self) -> None:
         """Close every descriptor."""
-        if self._applied_for_writing >= 0:
-            os.close(self._applied_for_writing)
-            self._applied_for_writing = -1
-        for descriptor in (self.applied, self.locks, self.stage, self.log, self.private, self.root):
-            os.close(descriptor)
+        self._applied_for_writing = -1
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+    def _kept(self, descriptor: int) -> int:
+        self._descriptors.append(descriptor)
+        return descriptor

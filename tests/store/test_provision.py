@@ -1,5 +1,6 @@
 """Making an organization's files: once, whole or not at all, on a disk that can be trusted."""
 
+import os
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -187,3 +188,14 @@ def test_a_store_of_a_directory_without_the_organization_cannot_be_opened(small:
         Layout(small.data_dir, "org_unknown")
     with small.opened() as store:
         assert text_of(store, "a.md") is None
+
+
+@pytest.mark.parametrize("missing", ["private/log", "private/stage", "private/applied", "content"])
+def test_a_layout_of_which_a_part_is_missing_leaves_nothing_open(small: Small, missing: str) -> None:
+    (small.top / missing).rename(small.top / "elsewhere")
+    before = os.listdir("/proc/self/fd")
+
+    with pytest.raises(FileNotFoundError):
+        Layout(small.data_dir, ORGANIZATION)
+
+    assert os.listdir("/proc/self/fd") == before
