@@ -7,7 +7,7 @@ sync that failed.
 
 import os
 
-from core import locks
+from core import clock, locks
 from core.errors import StorageUnavailable
 from core.log import get_logger
 from kb.store import applying, steps
@@ -32,6 +32,7 @@ def recover(layout: Layout, segments: Segments, *, from_checkpoint: bool) -> Mar
     applied = layout.read_applied()
     if not from_checkpoint and applied is not None and applied.is_whole and _ends_at(segments, applied):
         return applied
+    begun = clock.monotonic()
     checkpoint = layout.read_checkpoint()
     if checkpoint is None:
         raise MediaFault("the checkpoint cannot be read")
@@ -48,6 +49,9 @@ def recover(layout: Layout, segments: Segments, *, from_checkpoint: bool) -> Mar
     end = Mark(scan.last_lsn, scan.segment, scan.end, scan.last_lsn)
     if scan.places or applied != end:
         _replay(layout, segments, scan, base=base, end=end, whole=from_checkpoint or len(scan.places) > 1)
+    if scan.places:
+        seconds = round(clock.monotonic() - begun, 3)
+        log.info("the log was replayed", records=len(scan.places), last=end.lsn, seconds=seconds)
     applying.empty_stage(layout)
     return end
 
@@ -88,5 +92,3 @@ def _replay(layout: Layout, segments: Segments, scan: Scan, *, base: Mark, end: 
             applying.write_applied(layout, end)
     except locks.LockBusy as busy:
         raise StorageUnavailable from busy
-    if scan.places:
-        log.info("the log was replayed", records=len(scan.places), last=end.lsn)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 
 import pytest
+from structlog.testing import capture_logs
 
 from core import clock, limits
 from core.errors import RequestInProgress, StorageUnavailable
@@ -288,9 +289,12 @@ def test_a_store_that_stops_without_a_word_is_replayed_at_the_next_start(small: 
     child.hear()
     child.kill()
 
-    with small.opened() as store:
+    with small.opened() as store, capture_logs() as told:
         assert store.records_behind_checkpoint() == len(STORY)
         assert picture(store) == account.picture_of(account.tree(small.top)[0])
+    (replay,) = [event for event in told if event["event"] == "the log was replayed"]
+    assert replay["records"] == len(STORY)
+    assert replay["seconds"] >= 0
     assert account.problems_at_rest(small.top) == []
 
 
