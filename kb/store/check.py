@@ -14,7 +14,7 @@ from kb import registry
 from kb.registry import EntryLine
 from kb.store import checkpoint, faults, fold, outcomes, reserve, upkeep
 from kb.store.content_store import ContentStore
-from kb.store.layout import CONTENT, OUTCOMES, PRIVATE, RESERVE, Layout
+from kb.store.layout import CONTENT, FAULT, OUTCOMES, PRIVATE, RESERVE, Layout, segment_name
 from kb.store.marks import Mark
 
 Components = tuple[str, ...]
@@ -50,7 +50,8 @@ class CheckReport:
 def check(store: ContentStore, progress: Progress = SILENT) -> CheckReport:
     """Compare everything. Changes nothing.
 
-    Raises StorageUnavailable where no whole state can be reached, and where history is shortened for a minute or more.
+    Where no whole state can be reached, only marks and log are told of. Raises StorageUnavailable where these do not
+    tell why, and where history is shortened for a minute or more.
     """
     try:
         with upkeep.hold_upkeep(store.layout, wait_seconds=UPKEEP_WAIT_SECONDS):
@@ -62,13 +63,16 @@ def check(store: ContentStore, progress: Progress = SILENT) -> CheckReport:
 def _check(store: ContentStore, progress: Progress) -> CheckReport:
     report = CheckReport()
     layout = store.layout
-    if faults.is_marked(layout):
-        report.add(
-            f"{PRIVATE}/fault", "a media fault was found here: writes are refused until it is repaired"
-        )
     _check_marks(layout, report)
-    with store.still() as applied:
-        start = applied
+    try:
+        with store.still() as applied:
+            start = applied
+    except StorageUnavailable:
+        _check_log_alone(layout, report, progress)
+        if not report.disagreements:
+            raise
+        return report
+    _check_fault(layout, report)
     progress.begin("Reading the log", start.lsn)
     account = fold.fold_log(layout, up_to=start.lsn, progress=progress)
     _check_log(account, start, report)
@@ -102,7 +106,7 @@ class FolderCheck:
         try:
             directory = safe_open.open_directory(self._layout.root, (CONTENT, *components))
         except OSError:
-            self._report.add(place, "the folder is missing")
+            self._report.add(place, "the folder is missing or cannot be opened")
             return []
         try:
             return self._check_open(directory, place, components)
@@ -114,7 +118,7 @@ class FolderCheck:
             data = safe_open.read_file(directory, (registry.REGISTRY_NAME,))
             lines = registry.decode_lines(data)
         except OSError:
-            self._report.add(f"{place}/{registry.REGISTRY_NAME}", "the registry is missing")
+            self._report.add(f"{place}/{registry.REGISTRY_NAME}", "the registry is missing or cannot be read")
             return []
         except registry.DamagedRegistry as error:
             self._report.add(f"{place}/{registry.REGISTRY_NAME}", f"the registry is damaged: {error}")
@@ -143,11 +147,33 @@ class FolderCheck:
         try:
             data = safe_open.read_file(directory, (entry.name,))
         except OSError:
-            self._report.add(f"{place}/{entry.name}", "the entry's file is missing or no regular file")
+            self._report.add(
+                f"{place}/{entry.name}", "the entry's file is missing, no regular file, or cannot be read"
+            )
             return
         self._report.content_bytes += len(data)
         if ids.sha256_hex(data) != entry.content_hash:
             self._report.add(f"{place}/{entry.name}", "the file is not what its registry says")
+
+
+def _check_fault(layout: Layout, report: CheckReport) -> None:
+    reason = faults.reason_of(layout)
+    if reason is not None:
+        report.add(
+            f"{PRIVATE}/{FAULT}",
+            f"a media fault was found here: {reason}. Writes are refused until it is repaired",
+        )
+
+
+def _check_log_alone(layout: Layout, report: CheckReport, progress: Progress) -> None:
+    """Tell why no whole state can be reached, as far as marks and log show it: nothing else can be compared then."""
+    _check_fault(layout, report)
+    progress.begin("Reading the log", 0)
+    account = fold.fold_log(layout, progress=progress)
+    _check_damages(account, report)
+    if report.disagreements:
+        report.add(CONTENT, "no whole state can be reached, so the tree was not compared")
+    report.records, report.first_record = account.records, account.first_lsn
 
 
 def _check_marks(layout: Layout, report: CheckReport) -> None:
@@ -167,12 +193,16 @@ def _check_marks(layout: Layout, report: CheckReport) -> None:
 
 
 def _check_log(account: fold.Fold, applied: Mark, report: CheckReport) -> None:
-    for damage in account.damages:
-        report.add(f"{PRIVATE}/log/{damage.segment:020d}.log", f"at byte {damage.offset}: {damage.what}")
+    _check_damages(account, report)
     if account.last_lsn < applied.lsn:
         report.add(f"{PRIVATE}/log", f"the log ends at {account.last_lsn}, record {applied.lsn} was applied")
     if account.first_lsn > 1:
         report.notes.append(f"History begins with record {account.first_lsn}; older ones were let go.")
+
+
+def _check_damages(account: fold.Fold, report: CheckReport) -> None:
+    for damage in account.damages:
+        report.add(f"{PRIVATE}/log/{segment_name(damage.segment)}", f"at byte {damage.offset}: {damage.what}")
 
 
 def _check_outcomes(layout: Layout, report: CheckReport) -> None:

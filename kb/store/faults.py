@@ -35,6 +35,18 @@ def is_marked(layout: Layout) -> bool:
     return True
 
 
+def reason_of(layout: Layout) -> str | None:
+    """Why writes are refused here, as ``mark`` wrote it; None where no fault is marked."""
+    try:
+        written = safe_open.read_file(layout.private, (FAULT,))
+    except FileNotFoundError:
+        return None
+    try:
+        return str(json.loads(written)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return "the marker does not say which"
+
+
 def mark(layout: Layout, fault: MediaFault) -> None:
     """Write the marker once, with the reason, and copy the damaged segment to ``quarantine/``."""
     log.error("media fault: writes are refused", reason=fault.reason, organization=layout.organization_id)

@@ -3,8 +3,8 @@
 Damage does not stop it: what can be read behind a damaged record still counts, and the damage is listed.
 """
 
+import errno
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -166,11 +166,11 @@ def file_in_log(layout: Layout, path: Path, *, up_to: int) -> bytes | None:
 
 
 def _walk_segment(layout: Layout, segment: int) -> Iterator[LogDamage | tuple[int, Record]]:
-    descriptor = safe_open.open_file(layout.log, segment_name(segment))
     try:
-        data = safe_open.read_all(descriptor)
-    finally:
-        os.close(descriptor)
+        data = safe_open.read_file(layout.log, (segment_name(segment),))
+    except OSError as error:
+        yield LogDamage(segment, 0, f"the segment cannot be read ({_problem(error)})")
+        return
     position, expected = 0, segment
     while position < len(data):
         found = _decode(data, position, expected)
@@ -183,6 +183,10 @@ def _walk_segment(layout: Layout, segment: int) -> Iterator[LogDamage | tuple[in
         if behind is None:
             return
         expected = behind
+
+
+def _problem(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, str(error))
 
 
 def _decode(data: bytes, position: int, expected: int | None) -> Record | str:

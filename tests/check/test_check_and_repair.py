@@ -167,6 +167,31 @@ def test_a_log_cut_below_its_marks_refuses_writes_until_it_is_repaired(world: Wo
     assert world.text_of("after.md") == "text\n"
 
 
+@pytest.mark.parametrize("damage", ["cut below its marks", "a link", "a folder"])
+def test_where_no_whole_state_can_be_reached_a_check_tells_why(
+    world: World, files: Path, damage: str
+) -> None:
+    stores.close_all()
+    segment = next((files / "private" / "log").iterdir())
+    match damage:
+        case "cut below its marks":
+            segment.write_bytes(segment.read_bytes()[:-10])
+        case "a link":
+            segment.symlink_to(segment.rename(files / "elsewhere.log"))
+        case "a folder":
+            segment.unlink()
+            segment.mkdir()
+
+    found = problems(world)
+
+    assert any(place == f"private/log/{segment.name}" for place, _ in found)
+    assert ("content", "no whole state can be reached, so the tree was not compared") in found
+    if damage == "cut below its marks":
+        assert any(
+            place == "private/fault" and "the log is shorter than its mark" in what for place, what in found
+        )
+
+
 def test_what_is_lost_for_good_is_said_and_not_made_up(world: World, files: Path) -> None:
     stores.close_all()
     segment = next((files / "private" / "log").iterdir())
