@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from core import log
-from core.errors import BrainError
 from kb.store import health
 
 logger = log.get_logger(__name__)
@@ -28,7 +27,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     try:
         _try_database()
         health.probe()
-    except (BrainError, OSError, sqlite3.Error) as error:
+    except Exception as error:  # whatever it is, Brain cannot do its work
         logger.warning("not ready", exc_info=error)
         return _answer(ok=False)
     return _answer(ok=True)

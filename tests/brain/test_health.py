@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from kb.store import stores
 from tests.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,6 +60,15 @@ def test_a_store_that_is_gone_is_seen_and_the_reason_stays_in_the_log(
 
     assert health(client, "/readyz") == UNAVAILABLE
     assert [record.levelname for record in caplog.records if record.name == "brain.health"] == ["WARNING"]
+
+
+def test_a_data_directory_of_another_version_is_not_ready(
+    client: Client, world: World, data_dir: Path
+) -> None:
+    stores.close_all()
+    (data_dir / "FORMAT").write_text("99\n")
+
+    assert health(client, "/readyz") == UNAVAILABLE
 
 
 def test_health_takes_no_other_method(client: Client, db: None) -> None:
