@@ -21,6 +21,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
 from core.errors import BrainError
+from core.locks import LockBusy
 
 ADMIN = "admin"
 
@@ -137,6 +138,9 @@ def _serve() -> NoReturn:
 def _or_stop(step: Callable[[], None]) -> None:
     try:
         step()
+    except LockBusy:
+        _say("Brain cannot start: another start or a restore is under way here. Try again after it.")
+        sys.exit(1)
     except (BrainError, CommandError, DatabaseError, ImproperlyConfigured, OSError) as error:
         reason = error.message if isinstance(error, BrainError) else str(error)
         _say(f"Brain cannot start: {reason}")

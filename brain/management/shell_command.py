@@ -10,14 +10,20 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
 from access.models import Connection, Identity
 from access.principals import Principal, system_principal
 from access.services.create_organization import the_organization
-from core.errors import BrainError
+from core import locks
+from core.errors import BrainError, StorageUnavailable
 from core.types import FolderLocator, FolderRef
 from kb.services.locate_folder import locate_folder
 from kb.store.data_format import UnknownFormat, check_format_if_any
+from kb.store.filesystem import UnsuitableFilesystem
+
+PASSWORD_MAX_CHARACTERS = 4_096
+UNDER_WAY = "A start, a sweep, a purge, a backup or a restore is under way here. Try again after it."
 
 
 class Refused(CommandError):
@@ -28,14 +34,23 @@ class ShellCommand(BaseCommand):
     """A command that goes through the services like everybody, as the system."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command; a ``BrainError`` and an unknown layout of the data directory become ``Refused``."""
+        """Run the command; what it is refused, by Brain or by the machine, becomes one sentence (``Refused``)."""
         try:
             check_format_if_any(settings.DATA_DIR)
             return super().execute(*args, **options)
         except BrainError as error:
             raise Refused(sentence_of(error)) from error
-        except UnknownFormat as error:
+        except (UnknownFormat, UnsuitableFilesystem) as error:
             raise Refused(str(error)) from error
+        except locks.LockBusy as error:
+            raise Refused(UNDER_WAY) from error
+        except OperationalError as error:
+            raise Refused(f"The database cannot be used: {error}.") from error
+        except BrokenPipeError:
+            raise  # whoever read the output has gone
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            raise Refused(f"The disk refused: {error.strerror or error}{where}.") from error
 
     @cached_property
     def system(self) -> Principal:
@@ -69,8 +84,15 @@ class ShellCommand(BaseCommand):
 
 
 def password_from_stdin() -> str:
-    """The first line of standard input. Raises Refused when there is none."""
-    password = sys.stdin.readline().rstrip("\r\n")
+    """The first line of standard input. Raises Refused where there is none that could be a password."""
+    try:
+        line = sys.stdin.readline(PASSWORD_MAX_CHARACTERS + 1)
+        line.encode("utf-8")  # where the locale is none, strange bytes come as lone surrogates
+    except UnicodeError as error:
+        raise Refused("The password on standard input is not UTF-8.") from error
+    if len(line) > PASSWORD_MAX_CHARACTERS:
+        raise Refused(f"The password on standard input has more than {PASSWORD_MAX_CHARACTERS} characters.")
+    password = line.rstrip("\r\n")
     if not password:
         raise Refused("There is no password on standard input.")
     return password
@@ -94,6 +116,11 @@ def shown(path: str) -> str:
 
 def sentence_of(error: BrainError) -> str:
     """A refusal in one line for a terminal."""
+    if isinstance(error, StorageUnavailable):
+        return (
+            "The store cannot do this now: it is busy, or its disk is full, read-only or failing. The lines above tell "
+            "which; `manage.py check_store` looks at everything."
+        )
     details = error.details
     if "problem" in details:
         above = details.get("granting_folders")

@@ -72,6 +72,13 @@ def test_create_user_refuses_an_empty_password_and_a_weak_one(world: World, type
     assert sign_in("ada", "12345678901") is None
 
 
+@pytest.mark.parametrize(("given", "says"), [("\udcff" * 12, "not UTF-8"), ("x" * 4_097, "more than 4096")])
+def test_create_user_refuses_what_can_be_no_password(world: World, typed: Any, given: str, says: str) -> None:
+    typed(given)
+
+    assert says in refusal("create_user", "ada", "--password-stdin")
+
+
 def test_a_name_that_is_taken_or_not_allowed_is_refused_in_one_line(world: World) -> None:
     Said("create_service_account", "deploy-bot", "--name", "Deployment")
 

@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django.test import Client
 
-from brain import progress
+from access import writer
+from access.models import Organization
+from brain import first_start, progress
 from brain.progress import Bar
 from core import clock
 from kb.store import stores, upkeep
@@ -128,6 +132,37 @@ def test_every_command_refuses_a_layout_it_does_not_know(
         run(*arguments)
 
     assert {path.name for path in data_dir.iterdir()} <= {*before, "provision.lock"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["sweep"], ["check_store"], ["create_folder", "Eng"], ["grant", "ada", "/", "reader"]]
+)
+def test_every_command_says_in_one_line_that_the_disk_cannot_be_used(
+    world: World, data_dir: Path, arguments: list[str]
+) -> None:
+    world.person("ada")
+    stores.close_all()
+    writer.close_all()
+    (data_dir / "orgs" / world.organization_id / "private" / "locks").rename(data_dir / "elsewhere")
+
+    with pytest.raises(CommandError, match="The disk refused: No such file or directory"):
+        run(*arguments)
+
+
+def test_every_command_says_in_one_line_that_the_database_cannot_be_used(world: World) -> None:
+    with (
+        patch.object(Organization.objects, "first", side_effect=OperationalError("no such table")),
+        pytest.raises(CommandError, match="The database cannot be used: no such table"),
+    ):
+        run("check_store")
+
+
+def test_provisioning_waits_for_another_start_and_says_so(
+    world: World, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_start, "WAIT_SECONDS", 0)
+    with first_start.one_at_a_time(), pytest.raises(CommandError, match="is under way here"):
+        run("provision", "--organization", "Acme", "--admin", "root")
 
 
 def test_a_layout_of_another_version_stops_the_start(tmp_path: Path) -> None:

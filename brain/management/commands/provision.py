@@ -4,9 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from brain import first_start
-from brain.management.shell_command import Refused, ShellCommand, password_from_stdin
-from kb.store.data_format import UnknownFormat
-from kb.store.filesystem import UnsuitableFilesystem
+from brain.management.shell_command import ShellCommand, password_from_stdin
 
 
 class Command(ShellCommand):
@@ -30,17 +28,14 @@ class Command(ShellCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Provision, and print the password only where it was generated."""
         password = password_from_stdin() if options["password_stdin"] else None
-        try:
-            with first_start.one_at_a_time():
-                made = first_start.provision(
-                    organization=options["organization"],
-                    admin=options["admin"],
-                    email=options["email"],
-                    password=password,
-                    sample=options["sample"],
-                )
-        except (UnsuitableFilesystem, UnknownFormat) as error:
-            raise Refused(str(error)) from error
+        with first_start.one_at_a_time():
+            made = first_start.provision(
+                organization=options["organization"],
+                admin=options["admin"],
+                email=options["email"],
+                password=password,
+                sample=options["sample"],
+            )
         self.say(f"{'Created' if made.is_new_organization else 'There is'} organization {made.organization}.")
         self.say(f"{'Created' if made.is_new_admin else 'There is'} administrator {made.admin}.")
         if made.password is not None:
