@@ -6,6 +6,8 @@ is a bug: it rises, is logged, and the caller gets ``INTERNAL_ERROR`` with a ref
 
 from typing import Any, ClassVar
 
+from core import limits
+
 
 class BrainError(Exception):
     """A refusal with a code. Subclasses say what happened; ``details`` is JSON-ready."""
@@ -189,7 +191,7 @@ class RequestInProgress(BrainError):
     message = "The first call with this request_id is still running. Repeat it after the delay."
     http_status = 409
     retryable = True
-    retry_after_seconds = 1
+    retry_after_seconds = limits.RETRY_AFTER_SECONDS
 
 
 class PathPendingDeletionBackup(BrainError):
@@ -225,7 +227,7 @@ class StorageUnavailable(BrainError):
     message = "The store cannot do this now. Repeat the same call, with the same request_id, after the delay."
     http_status = 503
     retryable = True
-    retry_after_seconds = 3
+    retry_after_seconds = limits.STORAGE_RETRY_AFTER_SECONDS
 
 
 class InternalError(BrainError):

@@ -37,6 +37,7 @@ BODY_MAX_BYTES = 5 * MIB // 2
 # How long an outcome is kept for retries, and when a caller who was told to wait should come back.
 OUTCOME_DAYS = 7
 RETRY_AFTER_SECONDS = 1
+STORAGE_RETRY_AFTER_SECONDS = 3
 WRITER_WAIT_SECONDS = 10
 
 # Identities.
