@@ -91,6 +91,8 @@ def test_rename_gives_fitting_names_and_says_which(world: World, tmp_path: Path)
             "LICENSE": "e\n",
             "übersicht/" + "x" * 80 + ".md": "f\n",
             "日本.md": "g\n",
+            "中文.md": "h\n",
+            "한국어.md": "i\n",
         },
     )
 
@@ -98,16 +100,18 @@ def test_rename_gives_fitting_names_and_says_which(world: World, tmp_path: Path)
 
     assert not report.refused
     assert dict(report.renamed) == {
-        "_llm-test.md": "llm-test.md",
-        "llm-test.md": "llm-test-2.md",
+        "_llm-test.md": "llm-test-2.md",
         "Straße & mehr.md": "Strae - mehr.md",
         "con.md": "con-page.md",
         "LICENSE": "LICENSE.md",
         "übersicht": "ubersicht",
         "übersicht/" + "x" * 80 + ".md": "ubersicht/" + "x" * 64 + ".md",
-        "日本.md": "page.md",
+        "中文.md": "page.md",
+        "日本.md": "page-2.md",
+        "한국어.md": "page-3.md",
     }
-    assert len(paths_in(world)) == 7
+    assert len(paths_in(world)) == 9
+    assert world.text_of("Handbook/llm-test.md") == "b\n"
 
 
 def test_links_and_dot_names_are_skipped_and_listed(world: World, tmp_path: Path) -> None:
