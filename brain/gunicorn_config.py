@@ -30,7 +30,9 @@ def _address() -> str:
 
 
 bind = _address()
-worker_class = "brain.pace.PacedWorker"  # gunicorn's gthread, which waits for slow clients no longer than it says
+worker_class = (
+    "brain.pace.PacedWorker"  # gunicorn's gthread, which waits for slow clients no longer than it says
+)
 workers = settings.WORKERS
 threads = limits.WORKER_THREADS
 timeout = 90  # seconds without a sign of life from a worker

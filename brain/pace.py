@@ -22,7 +22,7 @@ LEAST_BYTES_PER_SECOND = 32 * 1024
 STANDSTILL_SECONDS = 30
 
 
-class PacedWorker(ThreadWorker):  # type: ignore[misc]
+class PacedWorker(ThreadWorker):
     """gunicorn's worker of threads, with connections that read at a pace."""
 
     def handle(self, conn: Any) -> Any:
@@ -31,7 +31,8 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]
             conn.sock.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", STANDSTILL_SECONDS, 0)
             )
-            conn.parser = RequestParser(self.cfg, PacedConnection(conn.sock), conn.client)
+            paced: Any = PacedConnection(conn.sock)  # as much of a socket as the parser asks for
+            conn.parser = RequestParser(self.cfg, paced, conn.client)
         conn.parser.unreader.sock.begin_request()
         return super().handle(conn)
 

@@ -43,7 +43,7 @@ def test_more_silent_clients_than_threads_do_not_stop_the_server(tmp_path: Path,
 
 def test_a_byte_now_and_then_is_no_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(pace.clock, "monotonic", lambda: now)
+    monkeypatch.setattr("core.clock.monotonic", lambda: now)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         paced = PacedConnection(ours)
@@ -63,7 +63,7 @@ def test_a_byte_now_and_then_is_no_pace(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_body_that_keeps_coming_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(pace.clock, "monotonic", lambda: now)
+    monkeypatch.setattr("core.clock.monotonic", lambda: now)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         paced = PacedConnection(ours)
