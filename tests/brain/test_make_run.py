@@ -89,6 +89,21 @@ def test_a_body_that_is_too_large_is_answered_whether_the_client_sends_it_or_wai
     assert answer["jsonrpc"] == "2.0"
 
 
+def test_a_message_whose_sender_stopped_early_is_not_carried_out(brain: RunningBrain) -> None:
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+    with socket.create_connection(("127.0.0.1", int(brain.url.rpartition(":")[2]))) as connection:
+        head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {brain.token}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(message) + 1}\r\n\r\n"
+        connection.sendall(head.encode() + message)
+        connection.shutdown(socket.SHUT_WR)
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        answer = json.loads(response.read())
+
+    assert response.status == 400
+    assert answer["error"]["code"] == -32700
+
+
 def test_the_data_directory_is_private(brain: RunningBrain) -> None:
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode) for path in brain.data_dir.iterdir() if path.is_file()
@@ -137,7 +152,8 @@ def test_a_taken_port_is_told_before_anything_is_made(tmp_path: Path) -> None:
     [
         ({"BRAIN_BACKUP_PAT": "ghp_hunter2"}, "BRAIN_BACKUP_PAT holds a secret, but BRAIN_BACKUP_REMOTE"),
         ({"BRAIN_HOST": "no.such.host.invalid"}, "BRAIN_HOST: there is no address"),
-        ({"BRAIN_DATA_DIR": "/proc/brain"}, "Brain cannot start: "),
+        ({"BRAIN_HOST": ".."}, "BRAIN_HOST: there is no address"),
+        ({"BRAIN_DATA_DIR": "/proc/brain"}, "Brain cannot start: BRAIN_DATA_DIR: /proc/brain cannot be used"),
     ],
 )
 def test_what_cannot_work_is_one_clear_sentence(
