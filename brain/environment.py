@@ -6,6 +6,7 @@ that must stop the start: it was meant for something.
 
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -13,6 +14,8 @@ PREFIX = "BRAIN_"
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 SECRET_FILE_MAX_BYTES = 64 * 1024
+NUMBER_MAX_DIGITS = 32
+SHOWN_MAX_CHARACTERS = 200
 
 # Endings of variables that carry a secret, themselves or in the file they name.
 SECRET_ENDINGS = ("_PAT", "_KEY", "_TOKEN", "_PASSWORD")
@@ -45,11 +48,42 @@ class Environment:
     def number(self, name: str, default: int, *, least: int, most: int) -> int:
         """A whole number from ``least`` to ``most``."""
         value = self.text(name, str(default))
-        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+        is_number = value.isascii() and value.isdigit() and len(value) <= NUMBER_MAX_DIGITS
+        if not is_number or not least <= int(value) <= most:
             raise ImproperlyConfigured(
-                f"{name} must be a whole number from {least} to {most}, not {value!r}."
+                f"{name} must be a whole number from {least} to {most}, not {_shown(value)}."
             )
         return int(value)
+
+    def directory(self, name: str, default: Path) -> Path:
+        """An absolute path, ``~`` and links followed, so that later opens may refuse every link."""
+        value = self.text(name, str(default))
+        try:
+            return Path(value).expanduser().resolve()
+        except (RuntimeError, OSError, ValueError) as error:
+            raise ImproperlyConfigured(f"{name} names no directory: {_shown(value)}.") from error
+
+    def origin(self, name: str, default: str) -> str:
+        """``http://host[:port]`` or ``https://host[:port]``, without anything after it."""
+        value = self.text(name, default).rstrip("/")
+        try:
+            parts = urlsplit(value)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        shown_host = f"[{host}]" if host and ":" in host else host
+        place = f"{shown_host}:{port}" if port is not None else shown_host
+        # Compared with its own parts: a path, a user, a fragment and stray characters all leave a difference.
+        if (
+            not host
+            or not value.isprintable()
+            or value.lower() not in (f"http://{place}", f"https://{place}")
+        ):
+            raise ImproperlyConfigured(
+                f"{name} must be http://host[:port] or https://host[:port], without a path or a user"
+                + ("." if "@" in value else f", not {_shown(value)}.")  # a user may have a password
+            )
+        return value
 
     def secret(self, name: str) -> str | None:
         """The secret in the variable, or in the file that ``<name>_FILE`` names."""
@@ -91,6 +125,11 @@ class Environment:
         """
         for name in self._secrets:
             self._variables.pop(name, None)
+
+
+def _shown(value: str) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= SHOWN_MAX_CHARACTERS else f"{shown[:SHOWN_MAX_CHARACTERS]}…"
 
 
 def _destination(name: str, variables: Mapping[str, str]) -> str:

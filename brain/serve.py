@@ -56,7 +56,7 @@ def _check_port() -> None:
         found = socket.getaddrinfo(
             settings.HOST, settings.PORT, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except socket.gaierror as error:
+    except (socket.gaierror, UnicodeError) as error:  # UnicodeError: no name of a host at all
         raise ImproperlyConfigured(f"BRAIN_HOST: there is no address {settings.HOST!r} here.") from error
     family, kind, protocol, _, address = found[0]
     with socket.socket(family, kind, protocol) as probe:

@@ -19,14 +19,17 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = Environment(os.environ)
 
 # Where everything that must survive lives: one local disk.
-DATA_DIR = Path(env.text("BRAIN_DATA_DIR", str(BASE_DIR / "var"))).expanduser().absolute()
-make_private_directory(DATA_DIR)
-SECRET_KEY = env.secret("BRAIN_SECRET_KEY") or secret_file(
-    DATA_DIR / "secret_key"
-)  # signs sessions; may be replaced
-DATA_KEY = secret_file(DATA_DIR / "data_key").encode(
-    "ascii"
-)  # keys versions and cursors; belongs to the data
+DATA_DIR = env.directory("BRAIN_DATA_DIR", BASE_DIR / "var")
+try:
+    make_private_directory(DATA_DIR)
+    # Signs sessions; may be replaced.
+    SECRET_KEY = env.secret("BRAIN_SECRET_KEY") or secret_file(DATA_DIR / "secret_key")
+    # Keys versions and cursors; belongs to the data.
+    DATA_KEY = secret_file(DATA_DIR / "data_key").encode("ascii")
+except OSError as error:
+    raise ImproperlyConfigured(
+        f"BRAIN_DATA_DIR: {DATA_DIR} cannot be used: {error.strerror or error}."
+    ) from error
 
 # How long, and how much of, old versions are kept; None is a quarter of the volume. kb.store.retention takes away.
 HISTORY_DAYS = env.number("BRAIN_HISTORY_DAYS", 365, least=1, most=36_500)
@@ -48,14 +51,11 @@ DEBUG = env.flag("BRAIN_DEBUG")
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - names them, binds nothing
 _shown_host = WILDCARD_HOSTS.get(HOST, f"[{HOST}]" if ":" in HOST else HOST)
-PUBLIC_URL = env.text("BRAIN_PUBLIC_URL", f"http://{_shown_host}:{PORT}").rstrip("/")
+PUBLIC_URL = env.origin("BRAIN_PUBLIC_URL", f"http://{_shown_host}:{PORT}")
 _public = urlsplit(PUBLIC_URL)
-if _public.scheme not in ("http", "https") or not _public.hostname or _public.path or _public.query:
-    raise ImproperlyConfigured(
-        f"BRAIN_PUBLIC_URL must be http://host[:port] or https://host[:port], without a path, not {PUBLIC_URL!r}."
-    )
 IS_HTTPS = _public.scheme == "https"
-_public_host = f"[{_public.hostname}]" if ":" in _public.hostname else _public.hostname
+_public_name = _public.hostname or ""
+_public_host = f"[{_public_name}]" if ":" in _public_name else _public_name
 ALLOWED_HOSTS = sorted({_public_host, _shown_host, *LOOPBACK_HOSTS})
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 

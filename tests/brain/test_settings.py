@@ -12,11 +12,11 @@ import pytest
 from tests.server import ROOT, environment
 
 TELL = """
-import json, os
+import json, os, pathlib
 from brain import settings
 print(json.dumps({
     name: getattr(settings, name) for name in dir(settings)
-    if name.isupper() and isinstance(getattr(settings, name), (str, int, bool, list))
+    if name.isupper() and isinstance(getattr(settings, name), (str, int, bool, list, pathlib.Path))
 } | {"environ": sorted(name for name in os.environ if name.startswith("BRAIN_"))}, default=str))
 """
 
@@ -116,6 +116,14 @@ def test_an_address_that_stands_for_all_is_shown_as_one_that_works(
         {"BRAIN_PUBLIC_URL": "brain.example"},
         {"BRAIN_PUBLIC_URL": "https://brain.example/wiki"},
         {"BRAIN_PUBLIC_URL": "ftp://brain.example"},
+        {"BRAIN_PUBLIC_URL": "https://["},
+        {"BRAIN_PUBLIC_URL": "https://brain.example:99999"},
+        {"BRAIN_PUBLIC_URL": "https://ada:hunter2@brain.example"},
+        {"BRAIN_PUBLIC_URL": "https://brain.example#top"},
+        {"BRAIN_PORT": "9" * 5_000},
+        {"BRAIN_DATA_DIR": "~nobody-of-this-name/brain"},
+        {"BRAIN_DATA_DIR": "/dev/null"},
+        {"BRAIN_DATA_DIR": "/dev/null/brain"},
         {"BRAIN_PORT": "http"},
         {"BRAIN_BACKUP_PAT": "ghp_hunter2"},
         {"BRAIN_CHAT_API_KEY": "sk-hunter2"},
@@ -129,3 +137,33 @@ def test_what_cannot_be_meant_stops_the_start_and_names_the_variable(
     assert stopped.returncode != 0
     assert next(iter(variables)) in stopped.stderr.splitlines()[-1]
     assert "hunter2" not in stopped.stderr
+
+
+def test_the_data_directory_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "data").symlink_to("disk")
+
+    settings = read_settings(tmp_path / "data")
+
+    assert settings["DATA_DIR"] == str(tmp_path / "disk")
+    assert (tmp_path / "disk" / "secret_key").is_file()
+
+
+def test_a_link_to_a_directory_that_is_missing_makes_that_directory(tmp_path: Path) -> None:
+    (tmp_path / "data").symlink_to("disk")
+
+    assert read_settings(tmp_path / "data")["DATA_DIR"] == str(tmp_path / "disk")
+    assert (tmp_path / "disk").is_dir()
+
+
+def test_a_command_tells_a_wrong_setting_in_one_line(tmp_path: Path) -> None:
+    stopped = subprocess.run(
+        [sys.executable, "manage.py", "sweep"],
+        cwd=ROOT,
+        env=environment(tmp_path / "data", BRAIN_PORT="http"),
+        capture_output=True,
+        text=True,
+    )
+
+    assert stopped.returncode == 1
+    assert stopped.stderr == "Refused: BRAIN_PORT must be a whole number from 1 to 65535, not 'http'.\n"
