@@ -90,9 +90,10 @@ def configuration(*, level: str = "INFO") -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"level": level, "handlers": ["stderr"]},
         "loggers": {
-            # Django's own handlers, and its line for every refused page: it quotes the address.
+            # Django's own handlers, and its lines for every refused page and form: they quote the address.
             "django": {"handlers": [], "propagate": True},
             "django.request": {"level": "CRITICAL"},
+            "django.security.csrf": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "propagate": True},
             "axes": {"level": "ERROR"},  # web.sign_in says what happened
             "mcp": {"level": "WARNING"},

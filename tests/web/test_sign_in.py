@@ -124,3 +124,10 @@ def test_a_form_from_elsewhere_is_refused_with_a_page(address: str) -> None:
     assert answer.status_code == 403
     assert b"This form is too old" in answer.content
     assert "brain_session" not in answer.cookies
+
+
+def test_a_refused_form_leaves_no_address_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    answer = Client(enforce_csrf_checks=True).post("/files/Secret/Codes.md")
+
+    assert answer.status_code == 403
+    assert "Codes" not in caplog.text
