@@ -4,7 +4,7 @@ A secret is the only line on standard output, so that it can be piped; everythin
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,7 @@ class ShellCommand(BaseCommand):
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command; what it is refused, by Brain or by the machine, becomes one sentence (``Refused``)."""
         try:
+            _refuse_what_is_no_text(options)
             check_format_if_any(settings.DATA_DIR)
             return super().execute(*args, **options)
         except BrainError as error:
@@ -81,6 +82,18 @@ class ShellCommand(BaseCommand):
     def say(self, sentence: str) -> None:
         """Tell something beside the output proper."""
         self.stderr.write(sentence, lambda text: text)
+
+
+def _refuse_what_is_no_text(options: Mapping[str, Any]) -> None:
+    # Bytes of an argument that are not UTF-8 arrive as lone surrogates, which no name and no database holds. A path
+    # on the machine may be of such bytes; it arrives as a Path.
+    for name, value in options.items():
+        for given in value if isinstance(value, list) else [value]:
+            if isinstance(given, str) and not given.isascii():
+                try:
+                    given.encode()
+                except UnicodeEncodeError as error:
+                    raise Refused(f"{name}: this is not UTF-8.") from error
 
 
 def password_from_stdin() -> str:

@@ -277,3 +277,65 @@ def test_a_refusal_at_the_terminal_is_one_line_and_exit_code_1(
     assert ended.value.code == 1
     assert printed.out == ""
     assert printed.err == "Refused: There is no person or service account named 'nobody'.\n"
+
+
+# What Django brings along, and arguments that are no text
+
+
+def test_changepassword_sets_a_new_password_once_audited_and_shown_alone(world: World) -> None:
+    world.person("ada")
+
+    said = Said("changepassword", "ADA")
+
+    assert sign_in("ada", said.out.removesuffix("\n")) is not None
+    assert sign_in("ada", PASSWORD) is None
+    event = AuditEvent.objects.latest("id")
+    assert (event.action, event.subject_username, event.through) == ("set_password", "ada", "shell")
+
+
+def test_changepassword_takes_a_password_and_refuses_a_weak_one(world: World, typed: Any) -> None:
+    world.person("ada")
+    world.service_account("deploy-bot")
+
+    typed("a long enough phrase\n")
+    assert Said("changepassword", "ada", "--password-stdin").out == ""
+    assert sign_in("ada", "a long enough phrase") is not None
+
+    typed("12345678901\n")
+    assert refusal("changepassword", "ada", "--password-stdin").startswith("password: ")
+    assert "no password" in refusal("changepassword", "deploy-bot")
+    assert "named 'nobody'" in refusal("changepassword", "nobody")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--noinput", "--username", "root", "--email", "root@example.org"]]
+)
+def test_createsuperuser_says_what_to_call_instead(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        ManagementUtility(["manage.py", "createsuperuser", *arguments]).execute()
+
+    printed = capsys.readouterr()
+    assert ended.value.code == 1
+    assert printed.err == (
+        "Refused: Brain has administrators instead. Make one with `manage.py create_user USERNAME --admin`.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["grant", "ada\udcff", "/", "reader"],
+        ["grant", "ada", "\udcff", "reader"],
+        ["disable", "\udcff"],
+        ["revoke_token", "\udcff"],
+        ["create_token", "ada", "--name", "n", "--capability", "read", "--scope", "\udcff=reader"],
+        ["provision", "--organization", "Acme", "--admin", "\udcff"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_argument_that_is_not_utf_8_is_refused(world: World, arguments: list[str]) -> None:
+    world.person("ada")
+
+    assert refusal(*arguments).endswith("this is not UTF-8.")

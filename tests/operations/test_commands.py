@@ -98,6 +98,7 @@ def test_purge_history_tells_what_went_and_what_is_kept_elsewhere(world: World) 
         (["Eng/missing.md"], "No entry has this path."),
         ([DEPLOY, "--deleted"], "No deleted entry has this path."),
         ([DEPLOY, "--before", "yesterday"], "--before yesterday: give a date or a time"),
+        ([DEPLOY, "--before", "0001-01-01T00:00+14:00"], "--before 0001-01-01T00:00+14:00: give a date"),
         (["Eng/deploy"], "path: The path of an entry ends in .md."),
     ],
 )
@@ -221,6 +222,11 @@ def test_nothing_is_drawn_where_nobody_watches() -> None:
 
 
 class TestHousekeeping:
+    @pytest.mark.parametrize("pause", ["0", "-1", "99999999999999999999"])
+    def test_a_pause_that_cannot_be_slept_is_refused(self, world: World, pause: str) -> None:
+        with pytest.raises(CommandError, match="--loop is a number of seconds, 1 to"):
+            run("sweep", f"--loop={pause}")
+
     def test_a_loop_sweeps_again_and_again_until_it_is_stopped(self, tmp_path: Path) -> None:
         made = manage(tmp_path, "provision", "--organization", "Acme", "--admin", "root")
         assert made.returncode == 0, made.stderr

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from brain.management.shell_command import ShellCommand
+from brain.management.shell_command import ShellCommand, shown
 from kb.services.create_folder import create_folder_path
 
 
@@ -18,5 +18,6 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create what is missing."""
-        folder = create_folder_path(self.system, options["path"])
-        self.say(f"There is a folder {folder.path}.")
+        path = "" if options["path"] == "/" else options["path"]
+        folder = create_folder_path(self.system, path)
+        self.say(f"There is a folder {shown(folder.path)}.")

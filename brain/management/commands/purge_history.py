@@ -23,7 +23,7 @@ class Command(ShellCommand):
         """The contract's arguments, and one to mean deleted entries where a new one has their path."""
         parser.add_argument("path", metavar="PATH", help="path of the entry, such as Eng/deploy.md")
         parser.add_argument(
-            "--before", metavar="WHEN", type=_moment, help="only texts saved before this date or time (UTC)"
+            "--before", metavar="WHEN", help="only texts saved before this date or time (UTC)"
         )
         parser.add_argument(
             "--deleted",
@@ -33,12 +33,13 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Purge, and tell what is kept elsewhere."""
+        before = _moment(options["before"]) if options["before"] is not None else None
         try:
             with Bar() as bar:
                 report = purge_history(
                     self.system,
                     options["path"],
-                    before=options["before"],
+                    before=before,
                     deleted=options["deleted"],
                     progress=bar,
                 )
@@ -80,8 +81,8 @@ class Command(ShellCommand):
 def _moment(text: str) -> dt.datetime:
     try:
         moment = dt.datetime.fromisoformat(text)
-    except ValueError as error:
+        return moment.astimezone(clock.UTC) if moment.tzinfo else moment.replace(tzinfo=clock.UTC)
+    except (ValueError, OverflowError) as error:
         raise Refused(
             f"--before {text}: give a date or a time, such as 2026-11-30 or 2026-11-30T09:15Z."
         ) from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=clock.UTC)

@@ -10,6 +10,8 @@ from brain.progress import Bar
 from core import locks
 from kb.store.retention import Swept
 
+PAUSE_MAX_SECONDS = 31 * 24 * 60 * 60
+
 
 class Command(ShellCommand):
     """``sweep [--loop SECONDS]``: one round of housekeeping, or one again and again."""
@@ -26,8 +28,8 @@ class Command(ShellCommand):
         """Sweep and tell. Exit 0 also where somebody else is at it."""
         pause = options["loop"]
         if pause is not None:
-            if pause < 1:
-                raise Refused("--loop is a number of seconds, 1 or more.")
+            if not 1 <= pause <= PAUSE_MAX_SECONDS:
+                raise Refused(f"--loop is a number of seconds, 1 to {PAUSE_MAX_SECONDS:,}.")
             housekeeping.keep_house(pause)
         try:
             with Bar() as bar:
