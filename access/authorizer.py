@@ -101,6 +101,27 @@ class Sight:
         if not self.is_administrator:
             raise Forbidden
 
+    def require_owner_somewhere(self) -> "Sight":
+        """Go on only for an Owner of at least one folder; their sight of what they own and of nothing else.
+
+        Raises Forbidden.
+        """
+        owned = {folder_id: role for folder_id, role in self.granted.items() if role is Role.OWNER}
+        may_own = (
+            self.is_alive
+            and not self.is_read_only
+            # A cap is never Owner.
+            and self.caps is None
+            and self._connection_allows(Role.OWNER)
+        )
+        if not may_own or not (owned or self.is_owner_everywhere):
+            raise Forbidden
+        return replace(self, granted=owned)
+
+    def if_granted(self, folder: FolderRef, role: Role) -> Role | None:
+        """The role on the folder if this were the caller's own grant there."""
+        return replace(self, granted={**self.granted, folder.id: role}).role_on(folder)
+
     def granted_folder_ids(self) -> frozenset[str] | None:
         """Ids of folders where visibility may begin; None where it begins at the root.
 

@@ -54,6 +54,16 @@ def clean_reason(reason: str, *, field: str = "reason") -> str:
     return _clean_block(reason, field, limits.REASON_MAX_CHARACTERS)
 
 
+def check_query(query: str, *, field: str = "query") -> str:
+    """``query`` itself: a literal text of one line, 1 to 256 characters. Raises InvalidArgument, LimitExceeded."""
+    if query == "":
+        raise InvalidArgument(field, "A query is not empty.")
+    if len(query) > limits.QUERY_MAX_CHARACTERS:
+        raise LimitExceeded(field, limit=limits.QUERY_MAX_CHARACTERS, unit="characters")
+    refuse_unprintable(query, field=field)
+    return query
+
+
 def clean_tags(tags: list[str], *, field: str = "tags") -> list[str]:
     """At most 50 different tags, each one line of 1 to 64 characters, not blank. Order is kept.
 

@@ -94,6 +94,14 @@ class FolderRef:
         """The path of ``lineage[depth]``."""
         return "/".join(self.path.split("/")[:depth]) if depth else ""
 
+    @property
+    def upwards(self) -> "tuple[FolderRef, ...]":
+        """The folder itself and those above it, up to the root."""
+        return tuple(
+            FolderRef(self.lineage[depth], self.path_at(depth), self.lineage[: depth + 1])
+            for depth in reversed(range(len(self.lineage)))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FolderLocator:

@@ -166,11 +166,15 @@ class NamedFolderArguments(FolderArguments):
         return self
 
 
-class PageArguments(FolderArguments):
-    """The action lists what is in a folder, a page at a time."""
+class PagedArguments(ToolArguments):
+    """The action gives a list, a page at a time."""
 
     limit: Limit = limits.PAGE_DEFAULT
     cursor: Cursor | None = None
+
+
+class PageArguments(PagedArguments, FolderArguments):
+    """The action lists what is in a folder, a page at a time."""
 
 
 class ChangeArguments(ToolArguments):

@@ -7,9 +7,10 @@ from typing import Any
 
 from access.principals import Principal
 from core.errors import InvalidArgument
+from core.types import Capability
 from mcpapi.arguments import public_schema
 from mcpapi.envelope import UnknownTool
-from mcpapi.operations import Action, Tool
+from mcpapi.operations import ONLY_READS, Action, Tool
 from mcpapi.tools import (
     browse_knowledgebase,
     manage_knowledgebase_access,
@@ -64,7 +65,7 @@ def _listed(tool_name: str, action_names: tuple[str, ...]) -> Mapping[str, Any]:
         "title": tool.title,
         "description": _description(tool, actions),
         "inputSchema": public_schema({action.name: action.arguments for action in actions}),
-        "annotations": tool.hints,
+        "annotations": tool.hints if _changes(actions) else ONLY_READS,
     }
     if tool.meta:
         listed["_meta"] = dict(tool.meta)
@@ -76,4 +77,9 @@ def _description(tool: Tool, actions: Sequence[Action]) -> str:
     for action in actions:
         example = json.dumps(action.example, ensure_ascii=False, separators=(",", ":"))
         lines.append(f"- {action.name}: {action.description} Example: {example}")
-    return "\n".join([*lines, "", tool.advice])
+    advice = f"{tool.advice} {tool.changing_advice}" if _changes(actions) else tool.advice
+    return "\n".join([*lines, "", advice.strip()])
+
+
+def _changes(actions: Sequence[Action]) -> bool:
+    return any(action.needs is Capability.WRITE for action in actions)

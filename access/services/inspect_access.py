@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from access import authorizer
-from access.models import Folder, FolderGrant
+from access import acl, authorizer
+from access.models import FolderGrant
 from access.principals import Principal, scopes_to_json
 from core.types import Capability, FolderRef, Role
 
@@ -77,7 +77,7 @@ def inspect_access(principal: Principal, folder: FolderRef | None = None) -> Acc
         sight.require(Role.READER, folder)
         role = sight.role_on(folder)
         if role is Role.OWNER:
-            acl_version = _acl_version(folder)
+            acl_version = acl.versions_of([folder.id])[folder.id]
             grants = _grants_reaching(folder, sight)
     return AccessView(
         principal=sight.principal,
@@ -89,19 +89,15 @@ def inspect_access(principal: Principal, folder: FolderRef | None = None) -> Acc
     )
 
 
-def _acl_version(folder: FolderRef) -> int:
-    return Folder.objects.filter(id=folder.id).values_list("acl_version", flat=True).first() or 0
-
-
 def _grants_reaching(folder: FolderRef, sight: authorizer.Sight) -> tuple[GrantView, ...]:
     rows = FolderGrant.objects.filter(content_object_id__in=folder.lineage).select_related(
         "user", "permission"
     )
-    by_depth = {folder_id: depth for depth, folder_id in enumerate(folder.lineage)}
+    granting_folders = {granting.id: granting for granting in folder.upwards}
+    nearest_first = list(granting_folders)
     views = []
-    for row in sorted(rows, key=lambda row: (-by_depth[row.content_object_id], row.user.username)):
-        depth = by_depth[row.content_object_id]
-        granting = FolderRef(row.content_object_id, folder.path_at(depth), folder.lineage[: depth + 1])
+    for row in sorted(rows, key=lambda row: (nearest_first.index(row.content_object_id), row.user.username)):
+        granting = granting_folders[row.content_object_id]
         views.append(
             GrantView(
                 identity_id=row.user.id,

@@ -55,11 +55,11 @@ def _nothing_direct(principal: Principal, folder: FolderRef, identity: Identity)
     if not above:
         return InvalidArgument("identity_id", "This identity has no role here to take away.")
     sight = authorizer.sight_of(principal)
-    ancestors = [
-        FolderRef(folder.lineage[depth], folder.path_at(depth), folder.lineage[: depth + 1])
-        for depth in range(len(folder.lineage) - 1)
+    granting = [
+        ancestor.path
+        for ancestor in reversed(folder.upwards)
+        if ancestor.id in above and sight.can_read(ancestor)
     ]
-    granting = [ancestor.path for ancestor in ancestors if ancestor.id in above and sight.can_read(ancestor)]
     return InvalidArgument(
         "identity_id",
         "This role is inherited from a folder above. Revoke it there.",

@@ -8,9 +8,8 @@ from itertools import accumulate
 import msgspec
 
 from core import limits
-from core.errors import InvalidArgument, LimitExceeded
 from core.folding import fold, normal
-from core.text import refuse_unprintable
+from core.text import check_query
 from kb.registry import EntryLine
 
 LINE_SHOWN_CHARACTERS = 240
@@ -36,11 +35,7 @@ class Query:
     """A literal text of one line. ``folded`` is what the pack is scanned for."""
 
     def __init__(self, text: str, *, case_sensitive: bool) -> None:
-        if text == "":
-            raise InvalidArgument("query", "A query is not empty.")
-        if len(text) > limits.QUERY_MAX_CHARACTERS:
-            raise LimitExceeded("query", limit=limits.QUERY_MAX_CHARACTERS, unit="characters")
-        refuse_unprintable(text, field="query")
+        check_query(text)
         self._compare = normal if case_sensitive else fold
         self._needle = self._compare(text)
         self.folded = fold(text).encode()

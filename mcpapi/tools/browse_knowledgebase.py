@@ -10,7 +10,7 @@ from core import limits
 from kb.services.browse_entries import browse_entries
 from kb.services.browse_folders import browse_folders
 from mcpapi.arguments import PageArguments, Recursive, WantedTags, WantedType, bounded
-from mcpapi.operations import Action, Tool
+from mcpapi.operations import ONLY_READS, Action, Tool
 
 NameContains = Annotated[
     str,
@@ -94,5 +94,5 @@ TOOL = Tool(
             example={"action": "entries", "folder_path": "Guides"},
         ),
     ),
-    hints={"readOnlyHint": True, "openWorldHint": False},
+    hints=ONLY_READS,
 )

@@ -1,19 +1,60 @@
-"""Looking at access."""
+"""Looking at access, and managing it."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from access.principals import Principal
+from access.services.explain_access import explain_access
 from access.services.inspect_access import inspect_access
+from access.services.list_identities import list_identities
+from core import limits
+from core.types import Capability, IdentityKind, Role
+from kb.services.list_owned_folders import list_owned_folders
 from kb.services.locate_folder import locate_folder
 from kb.services.show_folder import show_folder
-from mcpapi.arguments import FolderArguments
+from mcpapi.arguments import WORD, FolderArguments, NamedFolderArguments, PagedArguments, bounded
 from mcpapi.operations import Action, Tool
+
+NAME = "manage_knowledgebase_access"
+
+IdentityId = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=limits.ID_MAX_CHARACTERS,
+        pattern=WORD,
+        description="Whose; list finds it.",
+    ),
+]
+RoleWord = Annotated[Literal["reader", "editor", "owner"], Field(description="Each includes the one before.")]
+What = Annotated[Literal["identities", "service_accounts", "folders"], Field(description="Of what.")]
+NameQuery = Annotated[
+    str,
+    bounded("In a name, or a folder's path.", least=1, most=limits.QUERY_MAX_CHARACTERS),
+]
 
 
 class Inspect(FolderArguments):
     """``inspect``."""
 
     action: Literal["inspect"]
+
+
+class Explain(NamedFolderArguments):
+    """``explain``."""
+
+    action: Literal["explain"]
+    identity_id: IdentityId | None = None
+    role: RoleWord | None = None
+
+
+class ListWhat(PagedArguments):
+    """``list``."""
+
+    action: Literal["list"]
+    what: What
+    query: NameQuery | None = None
 
 
 def inspect(principal: Principal, arguments: Inspect) -> dict[str, Any]:
@@ -25,8 +66,38 @@ def inspect(principal: Principal, arguments: Inspect) -> dict[str, Any]:
     return {**view.as_dict(), "folder": show_folder(principal, arguments.folder).as_dict()}
 
 
+def explain(principal: Principal, arguments: Explain) -> dict[str, Any]:
+    """Why somebody has their role on a folder."""
+    role = None if arguments.role is None else Role.from_word(arguments.role)
+    folder = locate_folder(principal, arguments.folder)
+    return explain_access(principal, folder, arguments.identity_id, role=role).as_dict()
+
+
+def list_what(principal: Principal, arguments: ListWhat) -> dict[str, Any]:
+    """A page of identities, or of folders that the caller owns."""
+    if arguments.what == "folders":
+        folders = list_owned_folders(
+            principal, query=arguments.query, limit=arguments.limit, cursor=arguments.cursor
+        )
+        return {
+            "folders": [folder.as_dict() for folder in folders.items],
+            "next_cursor": folders.next_cursor,
+        }
+    identities = list_identities(
+        principal,
+        kind=IdentityKind.SERVICE_ACCOUNT if arguments.what == "service_accounts" else None,
+        query=arguments.query,
+        limit=arguments.limit,
+        cursor=arguments.cursor,
+    )
+    return {
+        "identities": [identity.as_dict() for identity in identities.items],
+        "next_cursor": identities.next_cursor,
+    }
+
+
 TOOL = Tool(
-    name="manage_knowledgebase_access",
+    name=NAME,
     title="Access to the knowledge base",
     summary="See who you are here and what you may do.",
     advice=(
@@ -42,6 +113,29 @@ TOOL = Tool(
             description="yourself and this connection, and your role on a folder.",
             example={"action": "inspect", "folder_path": "Guides"},
         ),
+        Action(
+            name="explain",
+            arguments=Explain,
+            run=explain,
+            description="why you, or (Owners) another, have a role on a folder, and what granting `role` makes of it.",
+            example={"action": "explain", "folder_path": "Guides", "identity_id": "idn_a", "role": "editor"},
+            needs=Capability.WRITE,
+            manages=True,
+        ),
+        Action(
+            name="list",
+            arguments=ListWhat,
+            run=list_what,
+            description="people and service accounts, or the folders you own. For Owners.",
+            example={"action": "list", "what": "identities", "query": "priya"},
+            needs=Capability.WRITE,
+            manages=True,
+        ),
     ),
-    hints={"readOnlyHint": True, "openWorldHint": False},
+    hints={
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    },
 )

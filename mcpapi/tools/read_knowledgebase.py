@@ -12,7 +12,7 @@ from kb.sections import Section
 from kb.services.read_entry import read_entry
 from kb.services.search_entries import search_entries
 from mcpapi.arguments import EntryArguments, PageArguments, Shape, WantedTags, WantedType, bounded
-from mcpapi.operations import Action, Tool
+from mcpapi.operations import ONLY_READS, Action, Tool
 
 # Claude Code keeps larger results out of the conversation unless a tool says how large they may be.
 RESULT_CHARACTERS = 500_000
@@ -137,6 +137,6 @@ TOOL = Tool(
             example={"action": "search", "query": "health check"},
         ),
     ),
-    hints={"readOnlyHint": True, "openWorldHint": False},
+    hints=ONLY_READS,
     meta={"anthropic/maxResultSizeChars": RESULT_CHARACTERS},
 )

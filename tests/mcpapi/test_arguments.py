@@ -82,6 +82,8 @@ GOOD: dict[str, list[dict[str, Any]]] = {
     "delete": [{"request_id": "r" * 128, "path": "A.md", "expected_version": "v"}],
     "create_folder": [{"request_id": "A-Z_09", "folder_path": "", "name": "A"}],
     "inspect": [{}, {"folder_id": "fld_x"}, {"folder_path": ""}],
+    "explain": [{"folder_path": ""}, {"folder_id": "fld_x", "identity_id": "idn_x", "role": "owner"}],
+    "list": [{"what": "folders"}, {"what": "identities", "query": "x", "limit": 100, "cursor": "c"}],
 }
 
 

@@ -18,6 +18,7 @@ READING = {
     "manage_knowledgebase_access": ["inspect"],
 }
 WRITING = {**READING, "update_knowledgebase": ["create", "update", "delete", "create_folder"]}
+MANAGING = {**WRITING, "manage_knowledgebase_access": ["inspect", "explain", "list"]}
 
 
 def seen(tools: list[Any]) -> dict[str, list[str]]:
@@ -27,8 +28,18 @@ def seen(tools: list[Any]) -> dict[str, list[str]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_connection_sees_what_the_contract_says(kind: str) -> None:
     expected = READING if kind.startswith("read") or kind.endswith("read") else WRITING
+    if kind in ("session", "write"):
+        expected = MANAGING
 
     assert seen(catalog.listing(KINDS[kind])) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tool_that_only_reads_for_this_connection_says_so(kind: str) -> None:
+    for tool in catalog.listing(KINDS[kind]):
+        actions = tool["inputSchema"]["properties"]["action"]["enum"]
+        only_reads = set(actions) <= set(READING.get(tool["name"], []))
+        assert tool["annotations"]["readOnlyHint"] is only_reads
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,7 +63,7 @@ def test_the_order_of_the_tools_is_always_the_same() -> None:
 @pytest.mark.parametrize(
     ("capability", "kind", "scopes", "expected"),
     [
-        (Capability.WRITE, ConnectionKind.EXTERNAL, None, WRITING),
+        (Capability.WRITE, ConnectionKind.EXTERNAL, None, MANAGING),
         (Capability.WRITE, ConnectionKind.EXTERNAL, {"Eng": Role.EDITOR}, WRITING),
         (Capability.WRITE, ConnectionKind.EXTERNAL, {}, WRITING),
         (Capability.READ, ConnectionKind.EXTERNAL, None, READING),
@@ -82,7 +93,7 @@ def test_an_administrators_and_a_service_accounts_tokens_see_by_their_connection
 
     for username in ("root", "deploy-bot"):
         ada.token = world.token(username, capability=Capability.WRITE)
-        assert seen(ada.tools()) == WRITING
+        assert seen(ada.tools()) == MANAGING
         ada.token = world.token(username, capability=Capability.READ)
         assert seen(ada.tools()) == READING
 
@@ -103,6 +114,30 @@ def test_a_hidden_tool_is_refused_although_the_arguments_are_right(world: World,
 
     assert reply.json["error"]["code"] == -32602
     assert world.text_of("Eng/Deploy.md") == "old\n"
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [
+        {"scopes": {"Eng": Role.EDITOR}},
+        {"scopes": {}},
+        {"kind": ConnectionKind.MANAGED},
+        {"capability": Capability.READ},
+    ],
+)
+def test_a_hidden_action_is_refused_like_one_that_does_not_exist(
+    world: World, ada: Agent, narrowed: dict[str, Any]
+) -> None:
+    world.grant("ada", Role.OWNER, "Eng")
+    tool = "manage_knowledgebase_access"
+    whole = Agent(world.token("ada"), ada.era).call(tool, action="list", what="folders")
+    assert [folder["path"] for folder in whole["folders"]] == ["Eng"]
+    ada.token = world.token("ada", **narrowed)
+
+    hidden = ada.call(tool, action="list", what="folders")
+
+    assert hidden == ada.call(tool, action="dance", what="folders")
+    assert hidden["error"]["details"]["field"] == "action"
 
 
 def test_between_list_and_call_a_revoked_token_ends(world: World, ada: Agent) -> None:

@@ -52,6 +52,9 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("manage_knowledgebase_access", {"action": "inspect"}),
     ("manage_knowledgebase_access", {"action": "inspect", "folder_path": "Eng"}),
     ("manage_knowledgebase_access", {"action": "inspect", "folder_path": "Secret"}),
+    ("manage_knowledgebase_access", {"action": "explain", "folder_path": "Eng", "role": "owner"}),
+    ("manage_knowledgebase_access", {"action": "explain", "folder_path": "Secret"}),
+    ("manage_knowledgebase_access", {"action": "list", "what": "folders"}),
     (
         "update_knowledgebase",
         {"action": "create_folder", "request_id": "f{n}", "folder_path": "Eng", "name": "F{n}"},

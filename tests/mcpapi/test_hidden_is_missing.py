@@ -62,6 +62,10 @@ def calls(world: World) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         ("update_knowledgebase", {**create, "filename": "Codes.md"}),
         ("update_knowledgebase", {"action": "create_folder", "request_id": "f", "name": "A"}),
         ("manage_knowledgebase_access", {"action": "inspect"}),
+        ("manage_knowledgebase_access", {"action": "explain"}),
+        ("manage_knowledgebase_access", {"action": "explain", "role": "owner"}),
+        ("manage_knowledgebase_access", {"action": "explain", "identity_id": world.identity("mallory").id}),
+        ("manage_knowledgebase_access", {"action": "explain", "identity_id": "idn_nobody"}),
     ]
     return [
         *((tool, {**given, "path": HIDDEN}, {**given, "path": MISSING}) for tool, given in by_path),
