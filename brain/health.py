@@ -1,4 +1,7 @@
-"""Is Brain alive, and can it do its work: `ok` or `unavailable`, and no more. The reason goes to the log."""
+"""Is Brain alive, and can it do its work: `ok` or `unavailable`, and no more.
+
+The reason goes to the log, and to administrators at their desk.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -9,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from core import log
+from core.errors import BrainError
 from kb.store import health
 
 logger = log.get_logger(__name__)
@@ -24,13 +28,20 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """The database file, the store and the disk were tried just now."""
+    return _answer(ok=trouble() is None)
+
+
+def trouble() -> str | None:
+    """Why Brain cannot do its work, tried now; None where it can."""
     try:
         _try_database()
         health.probe()
+    except health.NotReady as error:
+        return error.reason
     except Exception as error:  # whatever it is, Brain cannot do its work
         logger.warning("not ready", exc_info=error)
-        return _answer(ok=False)
-    return _answer(ok=True)
+        return error.message if isinstance(error, BrainError) else str(error)
+    return None
 
 
 def _try_database() -> None:

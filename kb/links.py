@@ -8,6 +8,7 @@ import re
 from urllib.parse import quote, unquote
 
 FILES_ADDRESS = "/files/"
+ACCESS_ADDRESS = "/access/"
 # Before every id that an entry brings along, so that none can pass for one of the page's own.
 ID_PREFIX = "md-"
 SCHEMES = frozenset({"http", "https", "mailto"})
@@ -26,6 +27,11 @@ def address_of_entry(path: str) -> str:
 def address_of_folder(path: str) -> str:
     """The page of a folder; the root's path is empty."""
     return FILES_ADDRESS + quote(path) + ("/" if path else "")
+
+
+def address_of_access(path: str) -> str:
+    """The page on which the folder's access is seen and managed; the root's path is empty."""
+    return ACCESS_ADDRESS + quote(path) + ("/" if path else "")
 
 
 def resolve(href: str, folder_path: str) -> str | None:

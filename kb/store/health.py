@@ -18,8 +18,19 @@ OVERDUE_TIMES = 8
 PROBE_NAME = ".probe"
 
 
+class NotReady(StorageUnavailable):
+    """A store cannot be relied on now. ``reason`` is for the log and for administrators, never for a caller."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
+
 def probe() -> None:
-    """Try every organization's store. The reason of a failure goes to the log. Raises StorageUnavailable, OSError."""
+    """Try every organization's store. The reason of a failure goes to the log.
+
+    Raises NotReady, StorageUnavailable, OSError.
+    """
     for organization_id in Organization.objects.values_list("id", flat=True):
         store = store_of(organization_id)
         with store.snapshot():
@@ -47,4 +58,4 @@ def _try_writing(store: ContentStore) -> None:
 
 def _refuse(organization_id: str, reason: str) -> None:
     log.error("not ready", organization=organization_id, reason=reason)
-    raise StorageUnavailable
+    raise NotReady(reason)
