@@ -41,7 +41,7 @@ def files(request: HttpRequest, path: str = "") -> HttpResponse:
     if path and not is_entry and not path.endswith("/"):
         return _moved(request, address_of_folder(path))
     path = path.removesuffix("/")
-    _refuse_impossible(path.split("/") if path else [], is_entry=is_entry)
+    refuse_impossible(path.split("/") if path else [], is_entry=is_entry)
     view: View = _entry_page if is_entry else _folder_page
     assert isinstance(request.user, Identity)
     return view(request, principal_of_session(request.user), path)
@@ -150,8 +150,11 @@ def _moved(request: HttpRequest, address: str) -> HttpResponse:
     return HttpResponseRedirect(f"{address}?{query}" if query else address)
 
 
-def _refuse_impossible(steps: list[str], *, is_entry: bool) -> None:
-    # No folder and no entry could have this name: an address like any other that leads nowhere.
+def refuse_impossible(steps: list[str], *, is_entry: bool) -> None:
+    """Refuse names that no folder and no entry could have: an address like any other that leads nowhere.
+
+    Raises NotFound.
+    """
     stems = [*steps[:-1], steps[-1][: -len(names.ENTRY_SUFFIX)]] if is_entry else steps
     if len("/".join(steps).encode()) > limits.PATH_MAX_BYTES or not all(map(names.is_stem, stems)):
         raise NotFound

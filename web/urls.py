@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from web import files, search, sign_in, theme
+from web import access, files, search, sign_in, theme
 
 urlpatterns = [
     path("", files.home),
@@ -12,4 +12,6 @@ urlpatterns = [
     path("files/", files.files, name="files"),
     path("files/<path:path>", files.files, name="file"),
     path("search/", search.search, name="search"),
+    path("access/", access.access, name="access_root"),
+    path("access/<path:path>", access.access, name="access"),
 ]

@@ -27,6 +27,8 @@ PAGES = [
     ("priya", f"/search/?q={'x' * 257}&tags=one,one"),
     ("priya", "/search/?q=checkout&cursor=nonsense"),
     ("priya", "/files/?entries=nonsense"),
+    ("root", "/access/Engineering/Payments/"),
+    ("priya", "/access/"),
     ("mallory", "/files/"),
     (None, "/login/"),
     (None, "/nowhere"),

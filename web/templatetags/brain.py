@@ -8,7 +8,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from core import clock
-from kb.links import address_of_entry, address_of_folder
+from kb.links import address_of_access, address_of_entry, address_of_folder
 from web.theme import theme_of
 
 register = template.Library()
@@ -21,6 +21,7 @@ RELATIVE_DAYS = 30
 
 register.filter("entry_address", address_of_entry)
 register.filter("folder_address", address_of_folder)
+register.filter("access_address", address_of_access)
 
 
 @register.simple_tag(takes_context=True)
