@@ -48,6 +48,7 @@ class Organization(models.Model):
 
     class Meta:
         default_permissions = ()
+        verbose_name_plural = "organization"
 
     def __str__(self) -> str:
         return self.name
@@ -89,9 +90,9 @@ class Identity(AbstractBaseUser):
     username = models.CharField(max_length=USERNAME_MAX, unique=True)
     name = models.CharField("display name", max_length=NAME_MAX)
     email = models.EmailField(blank=True)
-    is_active = models.BooleanField("may sign in and connect", default=True)
-    is_admin = models.BooleanField("organization administrator", default=False)
-    is_read_only = models.BooleanField("Reader at most, whatever was granted", default=False)
+    is_active = models.BooleanField("active", default=True)
+    is_admin = models.BooleanField("administrator", default=False)
+    is_read_only = models.BooleanField("read-only", default=False)  # Reader at most, whatever was granted
     created_at = models.DateTimeField(default=clock.now)
 
     objects: ClassVar[Identities] = Identities()
@@ -142,6 +143,23 @@ class Identity(AbstractBaseUser):
         raise ProtectedError("Identities are disabled, never deleted.", {self})
 
 
+class Person(Identity):
+    """The identities that sign in, as a list of their own."""
+
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        verbose_name_plural = "people"
+
+
+class ServiceAccount(Identity):
+    """The identities that connect by token alone, as a list of their own."""
+
+    class Meta:
+        proxy = True
+        default_permissions = ()
+
+
 class Folder(models.Model):
     """The access side of a folder: made at its first direct grant. No row means no direct grant and version 0.
 
@@ -177,6 +195,7 @@ class FolderGrant(UserObjectPermissionBase):
 
     class Meta(UserObjectPermissionBase.Meta):
         default_permissions = ()
+        verbose_name = "grant"
         unique_together: ClassVar = []
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["user", "content_object"], name="one_role_on_a_folder")
@@ -289,6 +308,7 @@ class AuditEvent(models.Model):
 
     class Meta:
         default_permissions = ()
+        verbose_name_plural = "audit events"
         indexes: ClassVar = [
             models.Index(fields=["subject_id"], name="audit_by_subject"),
             models.Index(fields=["folder_id"], name="audit_by_folder"),

@@ -24,6 +24,15 @@ from core.errors import BrainError
 from core.locks import LockBusy
 
 ADMIN = "admin"
+# Scripts of Django's own forms, which no page of the desk has.
+UNUSED_STATIC = [
+    "vendor",
+    "i18n",
+    "autocomplete*",
+    "SelectBox.js",
+    "SelectFilter2.js",
+    "DateTimeShortcuts.js",
+]
 
 
 def main() -> None:
@@ -85,7 +94,7 @@ def _prepare() -> None:
     with first_start.one_at_a_time():
         try:
             first_start.migrate()
-            call_command("collectstatic", interactive=False, verbosity=0)
+            call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=UNUSED_STATIC)
             if not first_start.is_needed():
                 return
             made = first_start.provision(organization=None, admin=ADMIN, sample=True, token=True)

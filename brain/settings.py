@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
+from django.contrib import admin
 from django.core.exceptions import ImproperlyConfigured
 
 from brain.environment import Environment
@@ -71,6 +72,7 @@ INSTALLED_APPS = [
     "guardian",
     "rest_framework",
     "mcp_server",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # brain.desk is the only site
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -208,7 +210,8 @@ TEMPLATES = [
 ]
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"  # collected at each start; two installations of one checkout do not meet
-STATICFILES_DIRS = [BASE_DIR / "static"]
+# Of the libraries' files only those of the desk.
+STATICFILES_DIRS = [BASE_DIR / "static", ("admin", Path(admin.__file__).parent / "static" / "admin")]
 STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]  # no library's pages are served
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},  # nothing is uploaded through Django

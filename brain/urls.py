@@ -1,12 +1,13 @@
-"""All addresses: the agents' door, the viewer's pages, and health."""
+"""All addresses: the agents' door, the viewer's pages, the administrators' desk, and health."""
 
 from django.urls import include, path
 
-from brain import health
+from brain import admin, health
 
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("admin/", admin.urls),
     path("", include("mcpapi.urls")),
     path("", include("web.urls")),
 ]

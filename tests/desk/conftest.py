@@ -1,0 +1,3 @@
+from tests.web.conftest import visit
+
+__all__ = ["visit"]
