@@ -30,6 +30,10 @@ PAGES = [
     ("root", "/access/Engineering/Payments/"),
     ("priya", "/access/"),
     ("mallory", "/files/"),
+    ("mallory", "/tokens/"),
+    ("ada", "/tokens/"),
+    ("root", "/tokens/?identity=deploy-bot"),
+    ("ada", "/tokens/shown/nothing/"),
     (None, "/login/"),
     (None, "/nowhere"),
 ]

@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from web.source import CHARACTERS_MAX, LINES_MAX, page_of_source
-from web.templatetags.brain import in_words, moment
+from web.templatetags.brain import ahead_in_words, in_words, moment
 
 NOON = datetime.datetime(2026, 11, 30, 12, 0, tzinfo=datetime.UTC)
 
@@ -27,6 +27,23 @@ NOON = datetime.datetime(2026, 11, 30, 12, 0, tzinfo=datetime.UTC)
 )
 def test_a_time_is_told_in_words(ago: dict[str, int], words: str) -> None:
     assert in_words(NOON - datetime.timedelta(**ago), NOON) == words
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        ({"seconds": 1}, "in 1 minute"),
+        ({"minutes": 59, "seconds": 20}, "in 59 minutes"),
+        ({"minutes": 59, "seconds": 59}, "in 1 hour"),
+        ({"hours": 23, "minutes": 20}, "in 23 hours"),
+        ({"hours": 23, "minutes": 59}, "tomorrow"),
+        ({"days": 30}, "in 30 days"),
+        ({"days": 365}, "in 365 days"),
+        ({"days": 400}, "on 4 January 2028"),
+    ],
+)
+def test_a_time_to_come_is_told_in_words(ahead: dict[str, int], words: str) -> None:
+    assert ahead_in_words(NOON + datetime.timedelta(**ahead), NOON) == words
 
 
 def test_the_exact_time_stands_beside_the_words() -> None:

@@ -18,6 +18,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 # Older than this, a date says more than a number of days.
 RELATIVE_DAYS = 30
+YEAR_DAYS = 366
 
 register.filter("entry_address", address_of_entry)
 register.filter("folder_address", address_of_folder)
@@ -40,6 +41,22 @@ def moment(timestamp: str) -> SafeString:
     )
 
 
+@register.simple_tag
+def ahead(when: datetime.datetime) -> SafeString:
+    """A time that is to come, in words, with the exact one for a pointer and for programs."""
+    exact = f"{_date(when)}, {when:%H:%M} UTC"
+    timestamp = clock.timestamp(when)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', timestamp, exact, ahead_in_words(when, clock.now())
+    )
+
+
+@register.simple_tag
+def past(when: datetime.datetime) -> SafeString:
+    """As ``moment``, of a time that is no text yet."""
+    return moment(clock.timestamp(when))
+
+
 @register.filter
 def kind_in_words(kind: str) -> str:
     """Who changed something, where it was not a person: said beside the name, so that nobody mistakes it."""
@@ -59,6 +76,23 @@ def in_words(when: datetime.datetime, now: datetime.datetime) -> str:
     if days == 1:
         return "yesterday"
     return _ago(days, "day") if days <= RELATIVE_DAYS else _date(when)
+
+
+def ahead_in_words(when: datetime.datetime, now: datetime.datetime) -> str:
+    """``in 2 minutes``, ``tomorrow``, ``in 30 days``; after a year the date."""
+    seconds = (when - now).total_seconds()
+    if (minutes := max(1, round(seconds / MINUTE))) < HOUR // MINUTE:
+        return _in(minutes, "minute")
+    if (hours := round(seconds / HOUR)) < DAY // HOUR:
+        return _in(hours, "hour")
+    days = round(seconds / DAY)
+    if days == 1:
+        return "tomorrow"
+    return _in(days, "day") if days <= YEAR_DAYS else f"on {_date(when)}"
+
+
+def _in(number: int, unit: str) -> str:
+    return f"in {number} {unit}{'' if number == 1 else 's'}"
 
 
 def _ago(number: int, unit: str) -> str:
