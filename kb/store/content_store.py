@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from core import claims, clock, ids, limits, locks, safe_open
 from core.errors import StorageUnavailable
@@ -42,6 +43,18 @@ _sync_failed = threading.Event()
 
 class DamagedEntry(Exception):
     """An entry's file is missing or is not what its registry says. Carries the entry's id; the rest is fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far the tree on the disk is behind the log: what a start after a crash would replay.
+
+    ``seconds`` is how long this process has known of something that no checkpoint has made durable yet.
+    """
+
+    records: int
+    bytes: int
+    seconds: float
 
 
 class View:
@@ -199,6 +212,8 @@ class ContentStore:
         self._start_lock = threading.Lock()
         self._alive: FileLock | None = None
         self._since_checkpoint = [0, 0]
+        # When this process last saw that everything up to a moment before was durable; at first, when it came.
+        self._durable_at = clock.monotonic()
         self._checkpoint_due = threading.Event()
         self._closing = threading.Event()
         self._checkpointer: threading.Thread | None = None
@@ -447,7 +462,12 @@ class ContentStore:
         if _sync_failed.is_set():
             return
         try:
+            applied = self.layout.read_applied()
             checkpoint.make_checkpoint(self.layout, wait_seconds=wait_seconds)
+            # Perhaps another process made it.
+            durable = self.layout.read_checkpoint()
+            if applied is not None and durable is not None and durable.lsn >= applied.lsn:
+                self._durable_at = clock.monotonic()
         except checkpoint.TreeNotDurable:
             log.error("the disk could not keep the tree: there are no more checkpoints before a new start")
             _sync_failed.set()
@@ -456,12 +476,20 @@ class ContentStore:
         except OSError as error:
             log.error("a checkpoint failed", problem=_errno_name(error))
 
-    def records_behind_checkpoint(self) -> int:
-        """How many records a start after a crash would replay."""
+    def behind_checkpoint(self) -> Behind:
+        """How far the tree on the disk is behind the log. Raises StorageUnavailable where a mark cannot be read."""
         applied, durable = self.layout.read_applied(), self.layout.read_checkpoint()
         if applied is None or durable is None:
             raise StorageUnavailable
-        return applied.lsn - durable.lsn
+        if applied.lsn == durable.lsn:
+            return Behind(0, 0, 0)
+        begun = [first for first in self._segments.first_lsns() if durable.segment <= first < applied.segment]
+        size = sum(self._segments.size_of(first) for first in begun) + applied.offset - durable.offset
+        return Behind(applied.lsn - durable.lsn, size, clock.monotonic() - self._durable_at)
+
+    def records_behind_checkpoint(self) -> int:
+        """How many records a start after a crash would replay. Raises StorageUnavailable."""
+        return self.behind_checkpoint().records
 
     def before_close(self, act: Callable[[], None]) -> None:
         """Have something done when the store is closed, before its files are let go."""

@@ -8,7 +8,7 @@ from core import safe_open
 from core.errors import StorageUnavailable
 from core.log import get_logger
 from kb.store import checkpoint, content_store, faults
-from kb.store.content_store import ContentStore
+from kb.store.content_store import Behind, ContentStore
 from kb.store.stores import store_of
 
 log = get_logger(__name__)
@@ -37,12 +37,20 @@ def probe() -> None:
             pass
         if faults.is_marked(store.layout):
             _refuse(organization_id, "a media fault is marked")
-        if store.records_behind_checkpoint() > OVERDUE_TIMES * checkpoint.RECORDS_MAX:
+        if _is_overdue(store.behind_checkpoint()):
             _refuse(organization_id, "checkpoints are overdue")
         status = os.fstatvfs(store.layout.root)
         if status.f_bavail * status.f_frsize < content_store.FREE_BYTES_MIN:
             _refuse(organization_id, "the disk is nearly full")
         _try_writing(store)
+
+
+def _is_overdue(behind: Behind) -> bool:
+    return (
+        behind.records > OVERDUE_TIMES * checkpoint.RECORDS_MAX
+        or behind.bytes > OVERDUE_TIMES * checkpoint.BYTES_MAX
+        or behind.seconds > OVERDUE_TIMES * checkpoint.SECONDS_MAX
+    )
 
 
 def _try_writing(store: ContentStore) -> None:

@@ -153,6 +153,10 @@ class Segments:
             return False
         return True
 
+    def size_of(self, segment: int) -> int:
+        """How many bytes the segment has. Raises FileNotFoundError."""
+        return os.stat(segment_name(segment), dir_fd=self._layout.log, follow_symlinks=False).st_size
+
     def sync_directory(self) -> None:
         """Make the segments' names durable."""
         steps.sync_directory(self._layout.log, LOG)

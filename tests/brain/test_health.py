@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from kb.store import stores
+from kb.store import checkpoint, stores
+from kb.store.stores import store_of
 from tests.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,6 +70,20 @@ def test_a_data_directory_of_another_version_is_not_ready(
     (data_dir / "FORMAT").write_text("99\n")
 
     assert health(client, "/readyz") == UNAVAILABLE
+
+
+@pytest.mark.parametrize(("bound", "value"), [("RECORDS_MAX", 0), ("BYTES_MAX", 100), ("SECONDS_MAX", 0.0)])
+def test_checkpoints_that_are_long_overdue_by_any_measure_make_unready(
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch, bound: str, value: float
+) -> None:
+    world.entry("a.md", "text\n" * 500)
+    assert health(client, "/readyz") == OK
+    monkeypatch.setattr(checkpoint, bound, value)
+
+    assert health(client, "/readyz") == UNAVAILABLE
+    store_of(world.organization_id).checkpoint()
+
+    assert health(client, "/readyz") == OK
 
 
 def test_health_takes_no_other_method(client: Client, db: None) -> None:
