@@ -90,6 +90,26 @@ class TombstoneLine(msgspec.Struct, frozen=True, tag="tombstone", tag_field="kin
 
 Line = OwnLine | FolderLine | EntryLine | TombstoneLine
 
+
+def tombstone_of(
+    entry: EntryLine, deletion_id: str, *, lsn: int, at: str, by: Actor, reserved: bool
+) -> TombstoneLine:
+    """The line that ends an entry: deleted by record ``lsn`` as it stood then."""
+    return TombstoneLine(
+        lsn=lsn,
+        id=deletion_id,
+        entry_id=entry.id,
+        name=entry.name,
+        content_hash=entry.content_hash,
+        git_blob=entry.git_blob,
+        content_seq=entry.content_seq,
+        existence_seq=lsn,
+        deleted_at=at,
+        deleted_by=by,
+        reserved=reserved,
+    )
+
+
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[SnapshotLine | Line] = msgspec.json.Decoder(
     SnapshotLine | OwnLine | FolderLine | EntryLine | TombstoneLine

@@ -9,8 +9,8 @@ from access.authorizer import Sight
 from access.principals import Principal
 from core import ids, names, text
 from core.errors import InvalidArgument, NameConflict, PathPendingDeletionBackup
-from core.types import EntryType, FolderLocator, MutationRequest, Role
-from kb.content import prepare_content
+from core.types import EntryType, FolderLocator, FolderRef, MutationRequest, Role
+from kb.content import Content, prepare_content
 from kb.entry import Entry, entry_summary
 from kb.locate import check_folder_locator, find_folder
 from kb.mutation import Change, mutate
@@ -59,32 +59,59 @@ def create_entry(
 
     def change(transaction: Transaction, sight: Sight) -> Change[Created]:
         folder = check(transaction, sight).folder
-        lsn = transaction.lsn_of_change
-        line = EntryLine(
-            lsn=lsn,
-            id=ids.new_id(ids.ENTRY),
-            name=filename,
-            title=title,
+        line = add_entry(
+            transaction,
+            principal,
+            folder,
+            prepared,
+            filename=filename,
             type=type,
+            title=title,
             description=description,
-            tags=tuple(tags),
-            content_seq=lsn,
-            existence_seq=lsn,
-            content_hash=prepared.content_hash,
-            git_blob=prepared.git_blob,
-            size_bytes=prepared.size_bytes,
-            total_lines=prepared.total_lines,
-            created_at=transaction.time,
-            created_by=principal.actor,
-            updated_at=transaction.time,
-            updated_by=principal.actor,
+            tags=tags,
         )
-        transaction.save_entry(folder, line, prepared.data)
         entry = entry_summary(folder, line, settings.DATA_KEY)
         subject = Subject(folder_id=folder.id, path=entry.path, entry_id=line.id)
         return Change("create", Created(entry), folder, (subject,))
 
     return mutate(principal, request, Created, check=check, change=change)
+
+
+def add_entry(
+    transaction: Transaction,
+    principal: Principal,
+    folder: FolderRef,
+    content: Content,
+    *,
+    filename: str,
+    type: str,
+    title: str,
+    description: str = "",
+    tags: Sequence[str] = (),
+) -> EntryLine:
+    """Let the transaction make one entry; everything about it was checked."""
+    lsn = transaction.lsn_of_change
+    line = EntryLine(
+        lsn=lsn,
+        id=ids.new_id(ids.ENTRY),
+        name=filename,
+        title=title,
+        type=type,
+        description=description,
+        tags=tuple(tags),
+        content_seq=lsn,
+        existence_seq=lsn,
+        content_hash=content.content_hash,
+        git_blob=content.git_blob,
+        size_bytes=content.size_bytes,
+        total_lines=content.total_lines,
+        created_at=transaction.time,
+        created_by=principal.actor,
+        updated_at=transaction.time,
+        updated_by=principal.actor,
+    )
+    transaction.save_entry(folder, line, content.data)
+    return line
 
 
 def check_type(type: str, *, field: str = "type") -> None:

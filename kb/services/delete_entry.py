@@ -9,7 +9,7 @@ from core.types import EntryLocator, FolderRef, MutationRequest, Role
 from kb.conflicts import check_version, explaining_conflicts
 from kb.locate import check_entry_locator, find_entry
 from kb.mutation import Change, mutate
-from kb.registry import EntryLine, TombstoneLine
+from kb.registry import EntryLine, tombstone_of
 from kb.store.content_store import Transaction, View
 from kb.store.record import Subject
 
@@ -38,18 +38,12 @@ def delete_entry(
 
     def change(transaction: Transaction, sight: Sight) -> Change[Deleted]:
         folder, line = check(transaction, sight)
-        lsn = transaction.lsn_of_change
-        tombstone = TombstoneLine(
-            lsn=lsn,
-            id=ids.new_id(ids.DELETION),
-            entry_id=line.id,
-            name=line.name,
-            content_hash=line.content_hash,
-            git_blob=line.git_blob,
-            content_seq=line.content_seq,
-            existence_seq=lsn,
-            deleted_at=transaction.time,
-            deleted_by=principal.actor,
+        tombstone = tombstone_of(
+            line,
+            ids.new_id(ids.DELETION),
+            lsn=transaction.lsn_of_change,
+            at=transaction.time,
+            by=principal.actor,
             # Without backup history there is nothing that could bring the path back.
             reserved=transaction.ever_backed_up,
         )

@@ -15,14 +15,13 @@ from access import authorizer
 from access.authorizer import Sight
 from access.principals import Principal
 from access.services.has_grants import has_grants
-from core import ids, limits, names, safe_open
+from core import limits, names, safe_open
 from core.errors import BrainError, LimitExceeded
 from core.progress import SILENT, Progress
 from core.types import FolderRef
 from kb.content import Content, prepare_content
 from kb.headings import first_heading
-from kb.registry import EntryLine
-from kb.services.create_entry import check_name_is_free, check_type
+from kb.services.create_entry import add_entry, check_name_is_free, check_type
 from kb.services.create_folder import add_folder, add_missing_folders
 from kb.store.content_store import Transaction
 from kb.store.record import Subject
@@ -324,27 +323,15 @@ class _Plan:
         return self._reached[folder.id]
 
     def _create(self, folder: FolderRef, filename: str, file: ImportedFile) -> None:
-        lsn = self._transaction.lsn_of_change
-        line = EntryLine(
-            lsn=lsn,
-            id=ids.new_id(ids.ENTRY),
-            name=filename,
-            title=file.title,
+        line = add_entry(
+            self._transaction,
+            self._principal,
+            folder,
+            file.content,
+            filename=filename,
             type=self._type,
-            description="",
-            tags=(),
-            content_seq=lsn,
-            existence_seq=lsn,
-            content_hash=file.content.content_hash,
-            git_blob=file.content.git_blob,
-            size_bytes=file.content.size_bytes,
-            total_lines=file.content.total_lines,
-            created_at=self._transaction.time,
-            created_by=self._principal.actor,
-            updated_at=self._transaction.time,
-            updated_by=self._principal.actor,
+            title=file.title,
         )
-        self._transaction.save_entry(folder, line, file.content.data)
         path = f"{folder.path}/{filename}" if folder.path else filename
         self.subjects.append(Subject(folder_id=folder.id, path=path, entry_id=line.id))
         self._report.imported.append(path)

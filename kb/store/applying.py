@@ -113,11 +113,7 @@ def _apply_one(
 
 
 def _stage_one(layout: Layout, name: str, data: bytes) -> None:
-    try:
-        descriptor = steps.create(layout.stage, name, STAGE_PLACE)
-    except FileExistsError:
-        steps.unlink(layout.stage, name, STAGE_PLACE)
-        descriptor = steps.create(layout.stage, name, STAGE_PLACE)
+    descriptor = steps.create_anew(layout.stage, name, STAGE_PLACE)
     try:
         steps.write_at(descriptor, 0, data, f"{STAGE_PLACE}/{name}")
     finally:

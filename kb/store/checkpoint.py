@@ -134,11 +134,7 @@ def _sync(step: Callable[[int, str], None], descriptor: int, place: str) -> None
 def write_checkpoint(layout: Layout, mark: Mark) -> None:
     """Move the checkpoint to ``mark``. Everything up to it must be durable already. Raises OSError."""
     name = CHECKPOINT + NEW_SUFFIX
-    try:
-        descriptor = steps.create(layout.private, name, PRIVATE)
-    except FileExistsError:
-        steps.unlink(layout.private, name, PRIVATE)
-        descriptor = steps.create(layout.private, name, PRIVATE)
+    descriptor = steps.create_anew(layout.private, name, PRIVATE)
     try:
         steps.write_at(descriptor, 0, mark.encode(), f"{PRIVATE}/{name}")
         steps.sync_file(descriptor, f"{PRIVATE}/{name}")

@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 from core import safe_open
-from kb.store import layout
+from kb.store import layout, steps
+
+NEW_SUFFIX = ".new"
 
 
 class UnknownFormat(Exception):
@@ -29,6 +31,19 @@ def check_format(data_dir: Path) -> None:
         raise UnknownFormat(
             f"{data_dir} has the layout {found!r}; this version of Brain knows {layout.FORMAT!r} alone."
         )
+
+
+def write_format(directory: int, text: str) -> None:
+    """Let ``FORMAT`` in the data directory say this, durably and in one step. Raises OSError."""
+    name = layout.FORMAT_FILE + NEW_SUFFIX
+    descriptor = steps.create_anew(directory, name, "")
+    try:
+        steps.write_at(descriptor, 0, f"{text}\n".encode("ascii"), name)
+        steps.sync_file(descriptor, name)
+    finally:
+        os.close(descriptor)
+    steps.rename(directory, name, directory, layout.FORMAT_FILE, "")
+    steps.sync_directory(directory, "")
 
 
 def check_format_if_any(data_dir: Path) -> bool:

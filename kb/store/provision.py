@@ -10,7 +10,7 @@ from core.types import SYSTEM_ACTOR
 from kb import registry
 from kb.registry import OwnLine
 from kb.store import layout, record, reserve, steps
-from kb.store.data_format import UnknownFormat, check_format
+from kb.store.data_format import UnknownFormat, check_format, write_format
 from kb.store.filesystem import check_filesystem
 from kb.store.marks import Mark
 from kb.store.record import Cause, Put
@@ -32,7 +32,7 @@ def provision(data_dir: Path, organization_id: str) -> None:
     safe_open.make_private_directory(data_dir)
     data = os.open(data_dir, safe_open.DIRECTORY_FLAGS)
     try:
-        _write_format(data, data_dir)
+        _make_format(data, data_dir)
         check_format(data_dir)
         _make_missing(data, layout.ORGANIZATIONS)
         organizations = safe_open.open_directory(data, (layout.ORGANIZATIONS,))
@@ -118,7 +118,7 @@ def write_marks(private: int, mark: Mark) -> None:
         _write_file(private, name, mark.encode())
 
 
-def _write_format(data: int, data_dir: Path) -> None:
+def _make_format(data: int, data_dir: Path) -> None:
     present = os.listdir(data)
     if layout.FORMAT_FILE in present:
         return
@@ -126,18 +126,8 @@ def _write_format(data: int, data_dir: Path) -> None:
         raise UnknownFormat(
             f"{data_dir} holds organizations and no {layout.FORMAT_FILE}: put that file back."
         )
-    name = layout.FORMAT_FILE + NEW_SUFFIX
-    if name in present:
-        steps.unlink(data, name, "")
-    descriptor = steps.create(data, name, "")
-    try:
-        steps.write_at(descriptor, 0, f"{layout.FORMAT}\n".encode(), name)
-        steps.sync_file(descriptor, name)
-    finally:
-        os.close(descriptor)
-    steps.rename(data, name, data, layout.FORMAT_FILE, "")
     # Before there are organizations: without it they would be refused.
-    steps.sync_directory(data, "")
+    write_format(data, layout.FORMAT)
 
 
 def _sync_above(data_dir: Path) -> None:

@@ -20,6 +20,7 @@ from kb.store.archive import ArchiveReader, BadArchive, Manifest, Member
 from kb.store.check import CheckReport, check
 from kb.store.content_store import ContentStore
 from kb.store.copying import DATABASE, STAGING, Names
+from kb.store.data_format import write_format
 from kb.store.filesystem import check_filesystem
 from kb.store.layout import CONTENT, FORMAT_FILE, LOG, ORGANIZATIONS, OUTCOMES, PRIVATE, Layout
 from kb.store.marks import Mark
@@ -31,7 +32,6 @@ DATABASE_FILE = "db.sqlite3"
 KEYS = ("secret_key", "data_key")
 # Made by reading the settings and by a start that was cut off; nothing of anybody's is in them.
 NOTHING_YET = frozenset({*KEYS, "provision.lock", "static", FORMAT_FILE + ".new"})
-NEW_SUFFIX = ".new"
 FREE_BYTES_MIN = 64 * limits.MIB
 NAME_MAX_BYTES = 255
 _ORGANIZATION = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
@@ -119,7 +119,7 @@ class Restore:
         self._data = os.open(self._data_dir, safe_open.DIRECTORY_FLAGS)
         try:
             self._refuse_without_room()
-            _write_format(self._data, layout.RESTORING)
+            write_format(self._data, layout.RESTORING)
             self._clear()
             steps.make_directory(self._data, BESIDE, "")
             self._beside = safe_open.open_directory(self._data, (BESIDE,))
@@ -187,7 +187,7 @@ class Restore:
             steps.rename(self._beside, name, self._data, name, "")
         steps.sync_directory(self._data, "")
         steps.remove_directory(self._data, BESIDE, "")
-        _write_format(self._data, layout.FORMAT)
+        write_format(self._data, layout.FORMAT)
         self._is_committed = True
 
     def _clear(self) -> None:
@@ -264,17 +264,3 @@ def _was_cut_off(data: int) -> bool:
         return safe_open.read_file(data, (FORMAT_FILE,)).strip() == layout.RESTORING.encode("ascii")
     except FileNotFoundError:
         return False
-
-
-def _write_format(data: int, text: str) -> None:
-    name = FORMAT_FILE + NEW_SUFFIX
-    with contextlib.suppress(FileNotFoundError):
-        steps.unlink(data, name, "")
-    descriptor = steps.create(data, name, "")
-    try:
-        steps.write_at(descriptor, 0, f"{text}\n".encode("ascii"), name)
-        steps.sync_file(descriptor, name)
-    finally:
-        os.close(descriptor)
-    steps.rename(data, name, data, FORMAT_FILE, "")
-    steps.sync_directory(data, "")

@@ -26,6 +26,15 @@ def create(directory: int, name: str, place: str) -> int:
     return safe_open.open_file(directory, name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
 
+def create_anew(directory: int, name: str, place: str) -> int:
+    """A new file in the place of one that was cut off while it was made, if there is one."""
+    try:
+        return create(directory, name, place)
+    except FileExistsError:
+        unlink(directory, name, place)
+        return create(directory, name, place)
+
+
 def open_for_change(directory: int, name: str) -> int:
     """An existing regular file, opened for reading and writing. Changes nothing by itself."""
     return safe_open.open_file(directory, name, os.O_RDWR)

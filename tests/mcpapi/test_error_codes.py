@@ -13,7 +13,7 @@ from access import authorizer, writer
 from core import errors, ids, limits, locks
 from core.types import SYSTEM_ACTOR, EntryLocator, MutationRequest, Role
 from kb.locate import find_entry
-from kb.registry import TombstoneLine
+from kb.registry import tombstone_of
 from kb.store.record import Subject
 from kb.store.stores import store_of
 from mcpapi.tools import browse_knowledgebase
@@ -67,18 +67,12 @@ def reserve(world: World, path: str) -> None:
     """Delete an entry as one whose deletion still waits for the Git backup: its path stays reserved."""
     with store_of(world.organization_id).transaction() as transaction:
         folder, line = find_entry(transaction, authorizer.sight_of(world.system), EntryLocator(path=path))
-        lsn = transaction.lsn_of_change
-        tombstone = TombstoneLine(
-            lsn=lsn,
-            id=ids.new_id(ids.DELETION),
-            entry_id=line.id,
-            name=line.name,
-            content_hash=line.content_hash,
-            git_blob=line.git_blob,
-            content_seq=line.content_seq,
-            existence_seq=lsn,
-            deleted_at=transaction.time,
-            deleted_by=SYSTEM_ACTOR,
+        tombstone = tombstone_of(
+            line,
+            ids.new_id(ids.DELETION),
+            lsn=transaction.lsn_of_change,
+            at=transaction.time,
+            by=SYSTEM_ACTOR,
             reserved=True,
         )
         transaction.remove_entry(folder.folder, tombstone)

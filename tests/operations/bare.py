@@ -7,7 +7,7 @@ import msgspec
 from core import ids, locks
 from core.types import SYSTEM_ACTOR, FolderRef
 from kb.content import prepare_content
-from kb.registry import EntryLine, FolderLine, TombstoneLine
+from kb.registry import EntryLine, FolderLine, tombstone_of
 from kb.store import check, provision
 from kb.store.content_store import ContentStore
 from kb.store.layout import SEGMENT_SUFFIX, Layout
@@ -114,18 +114,12 @@ class BareStore:
         """Delete the entry and keep its tombstone."""
         folder, line = self.line(path)
         with self.store.transaction() as transaction:
-            lsn = transaction.lsn_of_change
-            tombstone = TombstoneLine(
-                lsn=lsn,
-                id=ids.new_id(ids.DELETION),
-                entry_id=line.id,
-                name=line.name,
-                content_hash=line.content_hash,
-                git_blob=line.git_blob,
-                content_seq=line.content_seq,
-                existence_seq=lsn,
-                deleted_at=transaction.time,
-                deleted_by=SYSTEM_ACTOR,
+            tombstone = tombstone_of(
+                line,
+                ids.new_id(ids.DELETION),
+                lsn=transaction.lsn_of_change,
+                at=transaction.time,
+                by=SYSTEM_ACTOR,
                 reserved=False,
             )
             transaction.remove_entry(folder, tombstone)

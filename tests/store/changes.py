@@ -10,7 +10,7 @@ import msgspec
 from core import clock, ids
 from core.types import SYSTEM_ACTOR, FolderRef, MutationRequest
 from kb.content import Content, prepare_content
-from kb.registry import EntryLine, FolderLine, TombstoneLine
+from kb.registry import EntryLine, FolderLine, tombstone_of
 from kb.store.content_store import ContentStore, Transaction
 from kb.store.index import FolderRegistry
 from kb.store.outcomes import Outcome
@@ -152,17 +152,12 @@ def _retitle(transaction: Transaction, change: Retitle) -> tuple[str, list[Subje
 
 def _delete(transaction: Transaction, change: Delete) -> tuple[str, list[Subject]]:
     folder, known = _entry(transaction, change.path)
-    tombstone = TombstoneLine(
+    tombstone = tombstone_of(
+        known,
+        ids.new_id(ids.DELETION),
         lsn=transaction.lsn_of_change,
-        id=ids.new_id(ids.DELETION),
-        entry_id=known.id,
-        name=known.name,
-        content_hash=known.content_hash,
-        git_blob=known.git_blob,
-        content_seq=known.content_seq,
-        existence_seq=transaction.lsn_of_change,
-        deleted_at=transaction.time,
-        deleted_by=SYSTEM_ACTOR,
+        at=transaction.time,
+        by=SYSTEM_ACTOR,
         reserved=transaction.ever_backed_up,
     )
     transaction.remove_entry(folder.folder, tombstone)
