@@ -95,10 +95,12 @@ class Environment:
         if not file:
             return given or None
         try:
-            text = Path(file).read_text("utf-8")
+            with Path(file).open("rb") as opened:
+                written = opened.read(SECRET_FILE_MAX_BYTES + 1)
+            secret = written.decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ImproperlyConfigured(f"The file that {name}_FILE names cannot be read.") from error
-        if not (secret := text.strip()) or len(secret) > SECRET_FILE_MAX_BYTES:
+        if not secret or len(written) > SECRET_FILE_MAX_BYTES:
             raise ImproperlyConfigured(
                 f"The file that {name}_FILE names is empty or far too long for a secret."
             )

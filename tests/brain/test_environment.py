@@ -44,6 +44,11 @@ def test_a_secret_file_without_a_secret_is_refused(tmp_path: Path, content: str)
         Environment({"BRAIN_SECRET_KEY_FILE": str(tmp_path / "key")}).secret("BRAIN_SECRET_KEY")
 
 
+def test_a_secret_file_that_never_ends_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="far too long"):
+        Environment({"BRAIN_SECRET_KEY_FILE": "/dev/zero"}).secret("BRAIN_SECRET_KEY")
+
+
 def test_a_secret_and_its_file_together_are_refused() -> None:
     env = Environment({"BRAIN_SECRET_KEY": "a", "BRAIN_SECRET_KEY_FILE": "b"})
 
