@@ -54,14 +54,15 @@ def _is_overdue(behind: Behind) -> bool:
 
 
 def _try_writing(store: ContentStore) -> None:
-    # A file of its own name beside the stage: the disk itself is asked, since a mount can turn read-only any time.
+    # A file of its own name beside the stage: the disk itself is asked, since a mount can turn read-only any time. The
+    # name goes first, so that a process which is killed while it waits for the disk leaves nothing.
     name = f"{PROBE_NAME}.{os.getpid()}.{threading.get_native_id()}"
     descriptor = safe_open.open_file(store.layout.private, name, os.O_WRONLY | os.O_CREAT)
     try:
+        os.unlink(name, dir_fd=store.layout.private)
         os.write(descriptor, b"ok")
     finally:
         os.close(descriptor)
-        os.unlink(name, dir_fd=store.layout.private)
 
 
 def _refuse(organization_id: str, reason: str) -> None:
