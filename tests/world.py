@@ -1,5 +1,7 @@
 """A small organization to tell stories in: real database, real files, and people by their names."""
 
+from django.conf import settings
+
 from access import credentials
 from access.models import Connection, Folder, FolderGrant, Identity
 from access.principals import Principal, principal_of_identity, system_principal
@@ -128,6 +130,15 @@ class World:
             title=title or filename.removesuffix(".md"),
             content=content,
         ).entry
+
+    def files(self) -> dict[str, bytes]:
+        """Every byte of the organization's files but the claims, which are locks."""
+        top = settings.DATA_DIR / "orgs" / self.organization_id
+        return {
+            str(path.relative_to(top)): path.read_bytes()
+            for path in sorted(top.rglob("*"))
+            if path.is_file() and "claims" not in path.relative_to(top).parts
+        }
 
     def text_of(self, path: str) -> str:
         """What is stored under this path."""

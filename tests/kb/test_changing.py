@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from django.conf import settings
 
 from core import limits
 from core.errors import (
@@ -34,16 +33,6 @@ DEPLOY = "Payments/deployment.md"
 RequestOf = Callable[..., MutationRequest]
 
 
-def files_of(world: World) -> dict[str, bytes]:
-    """Every byte of the organization's files but the claims, which are locks."""
-    top = settings.DATA_DIR / "orgs" / world.organization_id
-    return {
-        str(path.relative_to(top)): path.read_bytes()
-        for path in sorted(top.rglob("*"))
-        if path.is_file() and "claims" not in path.relative_to(top).parts
-    }
-
-
 def test_an_editor_creates_an_entry_that_everybody_with_access_reads_at_once(world: World) -> None:
     world.folder("Payments")
     ada = world.person("ada", role=Role.EDITOR, on="Payments")
@@ -69,7 +58,7 @@ def test_an_editor_creates_an_entry_that_everybody_with_access_reads_at_once(wor
 
 def test_a_taken_name_is_a_conflict_and_changes_nothing(world: World, request_of: RequestOf) -> None:
     world.entry("Notes/daily.md", "a day of notes\n")
-    before = files_of(world)
+    before = world.files()
 
     for filename in ("daily.md", "Daily.md"):
         with pytest.raises(NameConflict):
@@ -83,7 +72,7 @@ def test_a_taken_name_is_a_conflict_and_changes_nothing(world: World, request_of
                 content="other\n",
             )
 
-    assert files_of(world) == before
+    assert world.files() == before
 
 
 def test_a_folder_and_an_entry_of_the_same_stem_stand_side_by_side(world: World) -> None:
@@ -208,22 +197,22 @@ def test_a_repeated_request_gets_the_first_answer_and_has_no_second_effect(
         ),
     }
     first = calls[change]()
-    after = files_of(world)
+    after = world.files()
 
     second = calls[change]()
 
     assert second == first
-    assert files_of(world) == after
+    assert world.files() == after
 
 
 def test_a_request_id_with_other_arguments_is_refused(world: World, request_of: RequestOf) -> None:
     create_folder(world.system, request_of("r1", "create A"), FolderLocator(folder_path=""), name="A")
-    before = files_of(world)
+    before = world.files()
 
     with pytest.raises(RequestIdReuse):
         create_folder(world.system, request_of("r1", "create B"), FolderLocator(folder_path=""), name="B")
 
-    assert files_of(world) == before
+    assert world.files() == before
 
 
 def test_a_refused_call_stores_no_outcome_so_the_id_may_carry_the_corrected_call(
@@ -320,7 +309,7 @@ def test_bad_input_is_refused_and_changes_nothing(
     world: World, request_of: RequestOf, facts: dict[str, object], refusal: type[BrainError]
 ) -> None:
     good: dict[str, object] = {"filename": "a.md", "type": "note", "title": "A", "content": "a\n"}
-    before = files_of(world)
+    before = world.files()
 
     with pytest.raises(refusal):
         create_entry(
@@ -330,7 +319,7 @@ def test_bad_input_is_refused_and_changes_nothing(
             **(good | facts),  # type: ignore[arg-type]
         )
 
-    assert files_of(world) == before
+    assert world.files() == before
 
 
 def test_the_largest_content_is_accepted(world: World) -> None:
@@ -342,7 +331,7 @@ def test_the_largest_content_is_accepted(world: World) -> None:
 def test_a_reader_may_not_change_what_they_can_read(world: World) -> None:
     entry = world.entry(DEPLOY, "text\n")
     priya = world.person("priya", role=Role.READER, on="Payments")
-    before = files_of(world)
+    before = world.files()
 
     for call in (
         lambda: create_folder(priya, None, FolderLocator(folder_path="Payments"), name="A"),
@@ -354,7 +343,7 @@ def test_a_reader_may_not_change_what_they_can_read(world: World) -> None:
         with pytest.raises(Forbidden):
             call()
 
-    assert files_of(world) == before
+    assert world.files() == before
 
 
 def test_a_path_may_not_grow_beyond_its_limit(world: World) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from access.principals import Principal
 from core import limits
@@ -33,16 +32,6 @@ STEPS = "".join(f"Step {number} of the deployment.\n" for number in range(1, 31)
 FIFTH = "@@ -4,3 +4,4 @@\n Step 4 of the deployment.\n Step 5 of the deployment.\n+Check.\n Step 6 of the deployment.\n"
 WITH_CHECK = STEPS.replace("Step 6 of", "Check.\nStep 6 of")
 RequestOf = Callable[..., MutationRequest]
-
-
-def files_of(world: World) -> dict[str, bytes]:
-    """Every byte of the organization's files but the claims, which are locks."""
-    top = settings.DATA_DIR / "orgs" / world.organization_id
-    return {
-        str(path.relative_to(top)): path.read_bytes()
-        for path in sorted(top.rglob("*"))
-        if path.is_file() and "claims" not in path.relative_to(top).parts
-    }
 
 
 def update(world: World, version: str, request: MutationRequest | None = None, **change: Any) -> Updated:
@@ -135,7 +124,7 @@ def test_one_hunk_that_fails_leaves_everything_as_it_was_and_the_request_id_free
     world: World, request_of: RequestOf
 ) -> None:
     entry = world.entry(DEPLOY, STEPS)
-    before = files_of(world)
+    before = world.files()
 
     with pytest.raises(PatchFailed) as refused:
         update(
@@ -146,7 +135,7 @@ def test_one_hunk_that_fails_leaves_everything_as_it_was_and_the_request_id_free
             title="New",
         )
 
-    assert files_of(world) == before
+    assert world.files() == before
     assert [failure["hunk"] for failure in refused.value.details["failures"]] == [2]
     assert refused.value.details["current_version"] == entry.version
     assert update(world, entry.version, request_of("r1", "right"), diff=FIFTH).changed
@@ -156,7 +145,7 @@ def test_what_a_refusal_quotes_is_kept_nowhere(
     world: World, request_of: RequestOf, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     entry = world.entry(DEPLOY, "Deploy with the Quokka key.\nrest\n")
-    before = files_of(world)
+    before = world.files()
 
     for change in (
         {"diff": "@@ -1 +1,2 @@\n-Deploy with the Wombat key.\n+new\n"},
@@ -166,7 +155,7 @@ def test_what_a_refusal_quotes_is_kept_nowhere(
             update(world, entry.version, request_of("r1"), **change)
         assert "Quokka" in str(refused.value.details)
 
-    assert files_of(world) == before
+    assert world.files() == before
     written = caplog.text + "".join(capfd.readouterr())
     assert "Quokka" not in written
     assert "Wombat" not in written
@@ -320,13 +309,13 @@ def test_rights_lost_while_a_diff_is_worked_out_are_lost(
 
 def test_a_dry_run_tells_the_diff_and_changes_nothing(world: World, request_of: RequestOf) -> None:
     entry = world.entry(DEPLOY, STEPS)
-    before = files_of(world)
+    before = world.files()
 
     told = update(
         world, entry.version, request_of("r1"), edits=[("Step 6 of", "Check.\nStep 6 of")], dry_run=True
     )
 
-    assert files_of(world) == before
+    assert world.files() == before
     assert (told.changed, told.entry, told.previous_content_hash) == (True, entry, entry.content_hash)
     assert not told.diff_truncated
     # The request id is still free, and the diff that was told does what was told.
