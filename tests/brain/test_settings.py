@@ -81,6 +81,19 @@ def test_https_makes_cookies_secure_and_browsers_stay_with_it(tmp_path: Path) ->
     assert settings["SECURE_HSTS_SECONDS"] > 0
 
 
+def test_a_deployment_with_https_passes_djangos_own_check(tmp_path: Path) -> None:
+    checked = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "INFO"],
+        cwd=ROOT,
+        env=environment(tmp_path / "data", BRAIN_PUBLIC_URL="https://brain.example", BRAIN_TRUST_PROXY="1"),
+        capture_output=True,
+        text=True,
+    )
+
+    assert checked.returncode == 0, checked.stderr
+    assert "no issues" in checked.stdout
+
+
 def test_a_forwarded_protocol_is_believed_only_on_request(tmp_path: Path) -> None:
     ask = "from brain import settings; print(getattr(settings, 'SECURE_PROXY_SSL_HEADER', None))"
 
