@@ -40,6 +40,7 @@ class Through(enum.StrEnum):
     SHELL = "shell"
     SESSION = "session"
     CONNECTION = "connection"
+    CHAT = "chat"
 
 
 def record(
@@ -115,4 +116,6 @@ class Attempt:
 def _through(principal: Principal) -> Through:
     if principal.is_system:
         return Through.SHELL
+    if principal.is_access_builder:
+        return Through.CHAT
     return Through.CONNECTION if principal.connection else Through.SESSION

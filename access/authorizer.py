@@ -96,6 +96,14 @@ class Sight:
             and self._connection_allows(Role.OWNER)
         )
 
+    def require_presence(self) -> None:
+        """Go on only for a person in a browser of their own, or the shell: what no program does for anybody.
+
+        Raises Forbidden.
+        """
+        if self.principal.connection is not None or self.principal.is_access_builder or not self.is_alive:
+            raise Forbidden
+
     def require_administrator(self) -> None:
         """Go on only for an administrator. Raises Forbidden."""
         if not self.is_administrator:
@@ -169,6 +177,16 @@ def sight_of(principal: Principal) -> Sight:
         granted={row[7]: Role.from_word(row[8]) for row in rows if row[7] is not None},
         caps=None if scopes is None else highest_by_folder(scopes),
     )
+
+
+def content_sight_of(principal: Principal) -> Sight:
+    """As ``sight_of``, for everything that reads or changes content or its folders.
+
+    Raises Forbidden for the access builder: whatever is asked for, and before anything is looked up.
+    """
+    if principal.is_access_builder:
+        raise Forbidden
+    return sight_of(principal)
 
 
 def highest_by_folder(scopes: Iterable[tuple[str, Role]]) -> dict[str, Role]:

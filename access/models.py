@@ -292,7 +292,7 @@ class AuditEvent(models.Model):
     actor_kind = models.CharField(max_length=WORD_MAX)
     actor_username = models.CharField(max_length=USERNAME_MAX)
     actor_name = models.CharField(max_length=NAME_MAX)
-    # "shell", "session" or "connection", and of a connection which.
+    # "shell", "session", "chat" or "connection", and of a connection which.
     through = models.CharField(max_length=WORD_MAX)
     through_id = models.CharField(max_length=ID_MAX, blank=True)
     through_name = models.CharField(max_length=limits.TOKEN_NAME_MAX_CHARACTERS, blank=True)

@@ -1,7 +1,7 @@
 """Who is asking: one identity, and the connection it asks through. Every service takes one first."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from access.models import Identity
 from core.errors import Unauthenticated
@@ -24,6 +24,9 @@ class Principal:
     """An authenticated caller. ``connection`` is None for a browser session and for the shell.
 
     It says who asks, not what they may: that is asked anew at every call (``authorizer.sight_of``).
+
+    ``is_access_builder``: what the access chat carries out for a person, who confirmed it. It reaches the actions on
+    access and no content, whatever the person may do with content elsewhere.
     """
 
     organization_id: str
@@ -32,6 +35,7 @@ class Principal:
     name: str
     kind: IdentityKind
     connection: ConnectionFacts | None = None
+    is_access_builder: bool = False
 
     @property
     def actor(self) -> Actor:
@@ -65,6 +69,11 @@ def principal_of_session(identity: Identity) -> Principal:
     if not identity.is_person:
         raise Unauthenticated
     return principal_of_identity(identity)
+
+
+def access_builder_of(identity: Identity) -> Principal:
+    """What the access chat acts as for this person. Raises Unauthenticated for a service account."""
+    return replace(principal_of_session(identity), is_access_builder=True)
 
 
 def principal_of_identity(identity: Identity) -> Principal:

@@ -45,7 +45,7 @@ def explaining_conflicts(principal: Principal, entry: EntryLocator, expected_ver
 def _explained(principal: Principal, entry: EntryLocator, expected_version: str) -> VersionConflict:
     store = store_of(principal.organization_id)
     with store.snapshot() as view:
-        sight = authorizer.sight_of(principal)
+        sight = authorizer.content_sight_of(principal)
         registry, line = find_entry(view, sight, entry)
         sight.require(Role.EDITOR, registry.folder)
         folder, mark = registry.folder, view.mark

@@ -58,20 +58,22 @@ def mutate(
     store = store_of(principal.organization_id)
     if request is None:
         with store.snapshot() as view:
-            check(view, authorizer.sight_of(principal))
+            check(view, authorizer.content_sight_of(principal))
         prepare()
         with store.transaction() as transaction:
-            return _save(transaction, principal, None, change(transaction, authorizer.sight_of(principal)))
+            return _save(
+                transaction, principal, None, change(transaction, authorizer.content_sight_of(principal))
+            )
     with store.claim(request):
         with store.snapshot() as view:
-            sight = authorizer.sight_of(principal)
+            sight = authorizer.content_sight_of(principal)
             known = view.outcome_of(request)
             if known is not None:
                 return _answer_again(known, request, view, sight, result_type)
             check(view, sight)
         prepare()
         with store.transaction() as transaction:
-            sight = authorizer.sight_of(principal)
+            sight = authorizer.content_sight_of(principal)
             # Recovery may just have finished the first call's record.
             known = transaction.outcome_of(request)
             if known is not None:

@@ -47,6 +47,8 @@ def action_for(tool: Tool, principal: Principal, name: object) -> Action:
 
 def visible_actions(tool: Tool, principal: Principal) -> tuple[Action, ...]:
     """The actions of a tool that the caller sees, in their order."""
+    if principal.is_access_builder and not tool.manages_access:
+        return ()
     return tuple(action for action in tool.actions if action.is_visible_to(principal))
 
 

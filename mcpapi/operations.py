@@ -46,7 +46,8 @@ class Tool:
 
     ``changing_advice`` follows where actions are seen that need the capability to write. ``hints`` and ``meta`` are
     MCP's ``annotations`` and ``_meta``; who sees none of those actions is told that the tool only reads. A tool that
-    ``writes_content`` is held to the bytes that a connection may write.
+    ``writes_content`` is held to the bytes that a connection may write; the access builder sees only one that
+    ``manages_access``.
     """
 
     name: str
@@ -57,4 +58,5 @@ class Tool:
     hints: Mapping[str, bool]
     meta: Mapping[str, Any] = field(default_factory=dict)
     writes_content: bool = False
+    manages_access: bool = False
     changing_advice: str = ""

@@ -11,7 +11,7 @@ from access.audit import AuditAction
 from access.models import Connection, Identity
 from access.principals import Principal, principal_of_identity, scopes_to_json
 from core import clock, limits, text
-from core.errors import Forbidden, InvalidArgument, LimitExceeded
+from core.errors import InvalidArgument, LimitExceeded
 from core.types import Capability, ConnectionKind, FolderRef, Role
 
 FolderScope = tuple[FolderRef, Role]
@@ -46,8 +46,7 @@ def issue_token(
     _check_days(expires_in_days)
     with audit.Attempt(principal, AuditAction.ISSUE_TOKEN, identity_id=identity_id):
         sight = authorizer.sight_of(principal)
-        if principal.connection is not None or not sight.is_alive:
-            raise Forbidden
+        sight.require_presence()
         if identity_id != principal.identity_id:
             sight.require_administrator()
         identity = Identity.objects.find(principal.organization_id, identity_id)

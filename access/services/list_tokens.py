@@ -60,5 +60,6 @@ def state_of(connection: Connection) -> TokenState:
 def _require_view_of(principal: Principal, identity_id: str) -> None:
     sight = authorizer.sight_of(principal)
     is_own = identity_id == principal.identity_id
-    if principal.connection is not None or not sight.is_alive or not (is_own or sight.is_administrator):
+    is_present = principal.connection is None and not principal.is_access_builder and sight.is_alive
+    if not is_present or not (is_own or sight.is_administrator):
         raise NotFound

@@ -9,7 +9,7 @@ from access.models import Connection
 from access.principals import Principal
 from access.writer import wait_for_saves
 from core import clock
-from core.errors import Forbidden, NotFound
+from core.errors import NotFound
 
 
 def revoke_token(principal: Principal, connection_id: str) -> Connection:
@@ -22,8 +22,7 @@ def revoke_token(principal: Principal, connection_id: str) -> Connection:
     """
     with audit.Attempt(principal, AuditAction.REVOKE_TOKEN, token_id=connection_id):
         sight = authorizer.sight_of(principal)
-        if principal.connection is not None or not sight.is_alive:
-            raise Forbidden
+        sight.require_presence()
         with transaction.atomic():
             connection = Connection.objects.find(principal.organization_id, connection_id, lock=True)
             if not (sight.is_administrator or connection.identity_id == principal.identity_id):

@@ -11,7 +11,7 @@ from access.principals import Principal
 from access.services.issue_token import IssuedToken
 from access.writer import wait_for_saves
 from core import clock, limits
-from core.errors import Forbidden, InvalidArgument, LimitExceeded, NotFound
+from core.errors import InvalidArgument, LimitExceeded, NotFound
 
 
 def rotate_token(
@@ -31,8 +31,7 @@ def rotate_token(
     _check_hours(overlap_hours)
     with audit.Attempt(principal, AuditAction.ROTATE_TOKEN, token_id=connection_id):
         sight = authorizer.sight_of(principal)
-        if principal.connection is not None or not sight.is_alive:
-            raise Forbidden
+        sight.require_presence()
         with transaction.atomic():
             old = Connection.objects.find(principal.organization_id, connection_id, lock=True)
             if not (sight.is_administrator or old.identity_id == principal.identity_id):

@@ -36,7 +36,7 @@ def browse_entries(
     check_folder_locator(folder)
     narrowed = entry_filter(type=type, tags=tags, name_contains=name_contains)
     with store_of(principal.organization_id).snapshot() as view:
-        visible = VisibleFolders(view, authorizer.sight_of(principal))
+        visible = VisibleFolders(view, authorizer.content_sight_of(principal))
         start = find_visible_folder(view, visible, folder)
         bound = ["entries", start.folder.id, recursive, type, list(tags), name_contains]
         paging = Paging(principal, bound, limit=limit, cursor=cursor)

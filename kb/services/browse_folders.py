@@ -26,7 +26,7 @@ def browse_folders(
     """
     check_folder_locator(folder)
     with store_of(principal.organization_id).snapshot() as view:
-        visible = VisibleFolders(view, authorizer.sight_of(principal))
+        visible = VisibleFolders(view, authorizer.content_sight_of(principal))
         start = find_visible_folder(view, visible, folder)
         return page_of_folders(principal, visible, start, recursive=recursive, limit=limit, cursor=cursor)
 

@@ -59,7 +59,7 @@ def create_folder_path(principal: Principal, path: str) -> FolderRef:
     """
     components = names.split_folder_path(path, field="path")
     with store_of(principal.organization_id).transaction() as transaction:
-        sight = authorizer.sight_of(principal)
+        sight = authorizer.content_sight_of(principal)
         folder, made = add_missing_folders(transaction, sight, principal, components)
         if made:
             subjects = [Subject(folder_id=one.id, path=one.path) for one in made]

@@ -84,7 +84,7 @@ def import_markdown(
     collected = list(_collect(source, report, progress, rename=rename))
     report.renamed.sort()
     with store_of(principal.organization_id).transaction() as transaction:
-        sight = authorizer.sight_of(principal)
+        sight = authorizer.content_sight_of(principal)
         folder, made = add_missing_folders(transaction, sight, principal, components)
         report.folders = [one.path for one in made]
         plan = _Plan(transaction, sight, principal, folder, report, type=type, recover=recover)

@@ -61,7 +61,7 @@ def purge_history(
     StorageUnavailable, MediaFault, OSError.
     """
     components, filename = names.split_entry_path(path)
-    authorizer.sight_of(principal).require_administrator()
+    authorizer.content_sight_of(principal).require_administrator()
     store = store_of(principal.organization_id)
     with hold_upkeep(store.layout, wait_seconds=UPKEEP_WAIT_SECONDS):
         remove_leftovers(store.layout)

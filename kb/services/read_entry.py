@@ -55,7 +55,7 @@ def read_entry(
     if lines is not None and not 1 <= lines[0] <= lines[1]:
         raise InvalidArgument("start_line", "Lines count from 1, and start_line is not above end_line.")
     with store_of(principal.organization_id).snapshot() as view:
-        folder, line = find_entry(view, authorizer.sight_of(principal), entry)
+        folder, line = find_entry(view, authorizer.content_sight_of(principal), entry)
         summary = entry_summary(folder.folder, line, settings.DATA_KEY)
         data = view.read_content(folder.folder, line)
     whole = data.decode()

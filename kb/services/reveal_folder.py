@@ -34,7 +34,7 @@ def reveal_folder(
     """
     check_folder_locator(folder)
     with store_of(principal.organization_id).snapshot() as view:
-        visible = VisibleFolders(view, authorizer.sight_of(principal))
+        visible = VisibleFolders(view, authorizer.content_sight_of(principal))
         way = [
             step
             for folder_id in find_visible_folder(view, visible, folder).folder.lineage

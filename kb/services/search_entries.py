@@ -87,7 +87,7 @@ def search_entries(
         engine.prepare()
         try:
             with store_of(principal.organization_id).snapshot() as view:
-                visible = VisibleFolders(view, authorizer.sight_of(principal))
+                visible = VisibleFolders(view, authorizer.content_sight_of(principal))
                 start = find_visible_folder(view, visible, folder)
                 bound = ["search", query, case_sensitive, start.folder.id, type, list(tags)]
                 paging = Paging(principal, bound, limit=limit, cursor=cursor)

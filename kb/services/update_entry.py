@@ -149,7 +149,7 @@ class _Update:
     def foretell(self) -> Updated:
         """What the update would do, without doing it."""
         with store_of(self._principal.organization_id).snapshot() as view:
-            line = self.look(view, authorizer.sight_of(self._principal))
+            line = self.look(view, authorizer.content_sight_of(self._principal))
         self.work_out()
         assert self._seen is not None
         content, updates = self._differing(line)

@@ -138,4 +138,5 @@ TOOL = Tool(
         "idempotentHint": True,
         "openWorldHint": False,
     },
+    manages_access=True,
 )

@@ -48,6 +48,14 @@ PROCESS_CALL = re.compile(
     r"os\.(fork|forkpty|system|popen|exec\w+|spawn\w+|posix_spawn\w*)|asyncio\.create_subprocess_\w+"
 )
 
+# Content is asked for with authorizer.content_sight_of, which refuses the access builder.
+MAY_SERVE_THE_ACCESS_BUILDER = {
+    "kb/services/list_owned_folders.py": "where access can be given",
+    "kb/services/locate_folder.py": "the folder whose access is managed",
+    "kb/services/locate_folders.py": "the same, for several: paths and nothing else",
+    "kb/services/show_folder.py": "the folder whose access is shown",
+}
+
 MAY_SPEAK_HTTP = ("brain/", "web/", "chat/", "mcpapi/")
 CLOCKS = frozenset({"time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter",
                     "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "datetime.datetime.now",
@@ -133,6 +141,17 @@ def test_what_opens_files_is_called_by_its_whole_name() -> None:
     }
 
     assert hidden | renamed == set()
+
+
+def test_content_is_out_of_reach_of_the_access_builder() -> None:
+    reaching = {
+        path
+        for path, tree in modules()
+        if path.startswith(("kb/", "backup/"))
+        and any(call.endswith("sight_of") and "content" not in call for call in calls(tree))
+    }
+
+    assert reaching == MAY_SERVE_THE_ACCESS_BUILDER.keys()
 
 
 def test_there_is_one_clock() -> None:
