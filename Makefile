@@ -1,5 +1,5 @@
 # Brain's commands. `make run` starts it from a bare checkout, `make test` runs every test.
-.PHONY: run setup test test-long check bench lock
+.PHONY: run setup test test-long mutants check bench lock
 .NOTPARALLEL:
 
 PY := .venv/bin/python
@@ -22,6 +22,11 @@ test:
 test-long:
 	@scripts/bootstrap dev
 	@exec $(PYTEST) -m long tests/store
+
+# Each question to the authorizer taken out, one at a time: some test must fail. Takes long.
+mutants:
+	@scripts/bootstrap dev
+	@exec $(PY) -m tests.leaks.mutants
 
 check:
 	@scripts/bootstrap dev

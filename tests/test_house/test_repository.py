@@ -29,7 +29,7 @@ TEXT = {
     ".yaml",
 }
 ANYWHERE = re.compile(r"(?<![\w.-])/(?:work|root|home/[a-z]+|Users/[A-Za-z]+|opt/(?:pypi|wheels))/[\w.-]+")
-COMMANDS = ("setup", "run", "test", "check", "bench", "lock")
+COMMANDS = ("setup", "run", "test", "mutants", "check", "bench", "lock")
 
 
 def texts() -> list[Path]:
