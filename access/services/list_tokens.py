@@ -33,7 +33,7 @@ def list_tokens(principal: Principal, identity_id: str) -> Tokens:
 
     Raises NotFound: for another's tokens as for nobody's.
     """
-    _require_view_of(principal, identity_id)
+    _require_view_of(authorizer.sight_of(principal), identity_id)
     identity = Identity.objects.find(principal.organization_id, identity_id)
     connections = identity.connections.select_related("replaced_by", "identity").order_by(
         "-created_at", "-id"
@@ -43,8 +43,9 @@ def list_tokens(principal: Principal, identity_id: str) -> Tokens:
 
 def find_token(principal: Principal, connection_id: str) -> Connection:
     """One token, for whoever may list it. Raises NotFound."""
+    sight = authorizer.sight_of(principal)
     connection = Connection.objects.find(principal.organization_id, connection_id)
-    _require_view_of(principal, connection.identity_id)
+    _require_view_of(sight, connection.identity_id)
     return connection
 
 
@@ -57,8 +58,8 @@ def state_of(connection: Connection) -> TokenState:
     return TokenState.ACTIVE if connection.replaced_by_id is None else TokenState.REPLACED
 
 
-def _require_view_of(principal: Principal, identity_id: str) -> None:
-    sight = authorizer.sight_of(principal)
+def _require_view_of(sight: authorizer.Sight, identity_id: str) -> None:
+    principal = sight.principal
     is_own = identity_id == principal.identity_id
     is_present = principal.connection is None and not principal.is_access_builder and sight.is_alive
     if not is_present or not (is_own or sight.is_administrator):

@@ -8,7 +8,6 @@ from django.utils.safestring import SafeString
 
 from access.models import Connection, Identity
 from brain.desk.shown import address_of_row
-from core import clock
 from core.types import Role
 from kb.links import address_of_access
 
@@ -18,15 +17,6 @@ NOTHING = "–"
 def moment(when: datetime | None) -> str:
     """A time as a person reads it, in UTC."""
     return NOTHING if when is None else f"{when:%Y-%m-%d %H:%M} UTC"
-
-
-def state_of(connection: Connection) -> str:
-    """Whether the connection's own token works now, and if not, why."""
-    if connection.revoked_at is not None:
-        return "revoked"
-    if connection.expires_at is not None and connection.expires_at <= clock.now():
-        return "expired"
-    return "active"
 
 
 def folder(path: str | None) -> str:

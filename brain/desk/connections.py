@@ -8,12 +8,13 @@ from django.http import HttpRequest
 
 from access.models import Connection
 from access.principals import system_principal
+from access.services.list_tokens import state_of
 from access.services.revoke_token import revoke_token
 from brain.desk import cells
 from brain.desk.shown import Deed, Shown
 from brain.desk.site import principal_at
 from core import clock
-from kb.services.name_folders import name_folders
+from kb.services.locate_folders import locate_folders
 
 
 class State(admin.SimpleListFilter):
@@ -109,20 +110,24 @@ class Connections(Shown):
         """The folders that narrow it, with the highest role in each."""
         if row.folder_scopes is None:
             return "Not narrowed: wherever the account may go."
-        paths = name_folders(
+        places = locate_folders(
             system_principal(row.identity.organization_id),
             [scope["folder_id"] for scope in row.folder_scopes],
         )
         return cells.table(
             ["folder and everything below", "at most"],
-            ([cells.folder(paths.get(scope["folder_id"])), scope["max_role"]] for scope in row.folder_scopes),
+            (
+                [cells.folder(place.path if place else None), scope["max_role"]]
+                for scope in row.folder_scopes
+                for place in [places.get(scope["folder_id"])]
+            ),
             "No content at all.",
         )
 
     @admin.display(description="state")
     def state(self, row: Connection) -> str:
         """Whether it works now."""
-        return cells.state_of(row) if row.identity.is_active else "account disabled"
+        return state_of(row) if row.identity.is_active else "account disabled"
 
     @admin.display(description="last used", ordering="last_used_at")
     def used(self, row: Connection) -> str:

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from access.principals import system_principal
 from brain.desk import cells
 from brain.desk.shown import Shown
-from kb.services.name_folders import name_folders
+from kb.services.locate_folders import locate_folders
 
 
 class NamedFolders(ChangeList):
@@ -26,11 +26,12 @@ class NamedFolders(ChangeList):
 
 def _name(rows: list[Any]) -> None:
     if rows:
-        paths = name_folders(
+        places = locate_folders(
             system_principal(rows[0].content_object.organization_id), [row.content_object_id for row in rows]
         )
         for row in rows:
-            row.folder_path = paths.get(row.content_object_id)
+            place = places.get(row.content_object_id)
+            row.folder_path = None if place is None else place.path
 
 
 class Grants(Shown):

@@ -13,13 +13,14 @@ from access.models import FolderGrant, Identity
 from access.principals import system_principal
 from access.services.change_identity import change_identity
 from access.services.create_identity import create_person, create_service_account
+from access.services.list_tokens import state_of
 from access.services.set_active import disable_identity, enable_identity
 from access.services.set_password import set_password
 from brain.desk import cells
 from brain.desk.shown import Deed, Shown
 from brain.desk.site import principal_at
 from core.types import IdentityKind
-from kb.services.name_folders import name_folders
+from kb.services.locate_folders import locate_folders
 
 
 class NewPassword(forms.Form):
@@ -211,13 +212,13 @@ class Identities(Shown):
         if row.is_staff:
             return "Everything, as an administrator."
         grants = list(FolderGrant.objects.filter(user_id=row.pk).select_related("permission"))
-        paths = name_folders(
+        places = locate_folders(
             system_principal(row.organization_id), [grant.content_object_id for grant in grants]
         )
         shown = sorted(
-            (paths.get(grant.content_object_id), grant.role)
+            (places[grant.content_object_id].path, grant.role)
             for grant in grants
-            if grant.content_object_id in paths
+            if grant.content_object_id in places
         )
         gone = len(grants) - len(shown)
         rows: list[list[object]] = [
@@ -239,7 +240,7 @@ class Identities(Shown):
                     cells.row_link(connection, "connection", connection.name),
                     connection.shown_token,
                     f"{connection.capability}, {connection.kind}",
-                    cells.state_of(connection),
+                    state_of(connection),
                     cells.moment(connection.last_used_at),
                     cells.moment(connection.expires_at),
                 ]

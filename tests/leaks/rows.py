@@ -20,12 +20,13 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An entry and a folder, hidden or missing, by path and id."""
+    """An entry, a folder and somebody's connection, hidden or missing."""
 
     entry_path: str
     entry_id: str
     folder_path: str
     folder_id: str
+    connection_id: str
 
 
 # A value for every argument that an action requires, whatever the tool.
@@ -135,6 +136,10 @@ PAGES: dict[str, list[str]] = {
     ],
     "search/": [f"/search/?q={WORD}&folder={{folder}}", f"/search/?q={WORD}&folder={{folder}}&case=1"],
     "access/<path:path>": ["/access/{folder}/", "/access/{folder}", "/access/{folder}/?view=direct"],
+    "tokens/": ["/tokens/?folder={folder}"],
+    "tokens/shown/<str:key>/": ["/tokens/shown/{connection}/"],
+    "tokens/<str:connection_id>/rotate/": ["/tokens/{connection}/rotate/"],
+    "tokens/<str:connection_id>/revoke/": ["/tokens/{connection}/revoke/"],
 }
 # Addresses that name no target.
 LISTS: dict[str, list[str]] = {
@@ -142,6 +147,7 @@ LISTS: dict[str, list[str]] = {
     "files/": ["/files/", "/files/?folders=x", "/files/?entries=x"],
     "search/": [f"/search/?q={WORD}", "/search/?q=o", "/search/"],
     "access/": ["/access/", "/access/?view=direct"],
+    "tokens/": ["/tokens/"],
 }
 # Routes that tell nothing of content, each with the reason.
 TELL_NOTHING: dict[str, str] = {
@@ -179,4 +185,6 @@ def addresses(table: Mapping[str, list[str]], target: Target | None = None) -> I
             if target is None:
                 yield template
             else:
-                yield template.format(entry=target.entry_path, folder=target.folder_path)
+                yield template.format(
+                    entry=target.entry_path, folder=target.folder_path, connection=target.connection_id
+                )

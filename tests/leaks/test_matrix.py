@@ -71,8 +71,15 @@ def targets(world: World) -> tuple[Target, Target]:
     def another(id_: str) -> str:
         return id_[:-4] + ("aaaa" if id_[-4:] != "aaaa" else "bbbb")
 
-    hidden = Target(ENTRY, entry_id, FOLDER, folder_id)
-    missing = Target("Secret/Plans/Cakes.md", another(entry_id), "Secret/Plans/Outer", another(folder_id))
+    connection_id = world.connection(world.token("insider")).id
+    hidden = Target(ENTRY, entry_id, FOLDER, folder_id, connection_id)
+    missing = Target(
+        "Secret/Plans/Cakes.md",
+        another(entry_id),
+        "Secret/Plans/Outer",
+        another(folder_id),
+        another(connection_id),
+    )
     return hidden, missing
 
 
@@ -154,7 +161,7 @@ def without_address(answer: Answer, target: Target) -> Answer:
     status, headers, text, statements = answer
 
     def blank(said: str) -> str:
-        for name in (target.entry_path, target.folder_path):
+        for name in (target.entry_path, target.folder_path, target.connection_id):
             said = said.replace(name, "").replace(name.replace("/", "%2F"), "")
         return said
 
