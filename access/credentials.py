@@ -75,6 +75,14 @@ def hash_of(token: str) -> str:
     return ids.sha256_hex(token.encode())
 
 
+def authenticate_header(authorization: str) -> Principal:
+    """Who sends this ``Authorization`` header, which is ``Bearer`` and a token. Raises Unauthenticated."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthenticated
+    return authenticate_token(token.strip())
+
+
 def authenticate_token(token: str) -> Principal:
     """Who shows this token, in one query; at most once an hour the use is noted as well.
 

@@ -30,10 +30,10 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from access.credentials import authenticate_token
+from access.credentials import authenticate_header
 from access.principals import Principal
 from core import limits
-from core.errors import BrainError, RateLimited, Unauthenticated
+from core.errors import BrainError, RateLimited
 from mcpapi import catalog, dispatch, introduction, messages, modern
 from mcpapi.envelope import ToolResult, UnknownTool
 from mcpapi.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MalformedMessage, Message
@@ -48,10 +48,7 @@ class BrainBearer(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[None, Principal]:
         """The principal, as DRF's ``request.auth``. Raises Unauthenticated, which brain.refusals makes a 401."""
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            raise Unauthenticated
-        return None, authenticate_token(token.strip())
+        return None, authenticate_header(request.headers.get("Authorization", ""))
 
 
 class TakesAnything(BaseContentNegotiation):

@@ -1,6 +1,6 @@
 """Addresses of the pages."""
 
-from django.urls import path
+from django.urls import include, path
 
 from web import access, files, search, sign_in, theme, tokens
 
@@ -18,4 +18,5 @@ urlpatterns = [
     path("search/", search.search, name="search"),
     path("access/", access.access, name="access_root"),
     path("access/<path:path>", access.access, name="access"),
+    path("api/v1/", include("web.api.urls")),
 ]
