@@ -4,34 +4,42 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from django.db import OperationalError, transaction
-
 from access import authorizer
+from access.authorizer import Sight
+from access.database import all_or_nothing
 from access.models import Folder, FolderGrant
 from access.principals import Principal
 from access.writer import writer_queue
-from core.errors import AccessVersionConflict, StorageUnavailable
+from core.errors import AccessVersionConflict
 from core.types import FolderRef, Role
 
 
 @contextmanager
-def changing(principal: Principal, folder: FolderRef, expected_acl_version: int | None) -> Iterator[Folder]:
+def changing(principal: Principal, folder: FolderRef) -> Iterator[tuple[Sight, Folder]]:
     """Hold the folder's grants for a change by an Owner: under ``writer``, in one database transaction.
 
     Saves and the last check of a push stand in the same order, so none that was judged before a revocation lands
-    after it. The caller is judged again under the lock. ``expected_acl_version`` None is not compared (the shell).
+    after it. The caller is judged again under the lock; the sight of that moment is given with the row.
 
-    Raises NotFound, Forbidden, AccessVersionConflict, StorageUnavailable.
+    Raises NotFound, Forbidden, StorageUnavailable.
     """
     authorizer.sight_of(principal).require(Role.OWNER, folder)
-    with writer_queue(principal.organization_id).hold(urgent=True), _all_or_nothing():
-        authorizer.sight_of(principal).require(Role.OWNER, folder)
+    with writer_queue(principal.organization_id).hold(urgent=True), all_or_nothing():
+        sight = authorizer.sight_of(principal)
+        sight.require(Role.OWNER, folder)
         row, _ = Folder.objects.select_for_update().get_or_create(
             id=folder.id, defaults={"organization_id": principal.organization_id}
         )
-        if expected_acl_version is not None and expected_acl_version != row.acl_version:
-            raise AccessVersionConflict(current_acl_version=row.acl_version)
-        yield row
+        yield sight, row
+
+
+def compare(row: Folder, expected_acl_version: int | None) -> None:
+    """Go on only with the version that the caller looked at; None is not compared (the shell).
+
+    Raises AccessVersionConflict.
+    """
+    if expected_acl_version is not None and expected_acl_version != row.acl_version:
+        raise AccessVersionConflict(current_acl_version=row.acl_version)
 
 
 def advance(row: Folder) -> int:
@@ -54,13 +62,3 @@ def direct_grant(row: Folder, identity_id: str) -> FolderGrant | None:
         .select_related("permission")
         .first()
     )
-
-
-@contextmanager
-def _all_or_nothing() -> Iterator[None]:
-    try:
-        with transaction.atomic():
-            yield
-    except OperationalError as error:
-        # The disk is full or read-only, or the database stayed busy.
-        raise StorageUnavailable from error

@@ -10,7 +10,7 @@ from types import TracebackType
 from access.models import AuditEvent, Connection, Identity
 from access.principals import Principal
 from core.errors import Forbidden, NotFound
-from core.types import FolderRef
+from core.types import FolderLocator, FolderRef
 
 
 class AuditAction(enum.StrEnum):
@@ -49,12 +49,17 @@ def record(
     *,
     subject: Identity | None = None,
     folder: FolderRef | None = None,
+    asked: FolderLocator | None = None,
     token: Connection | None = None,
     before: str = "",
     after: str = "",
     refusal: str = "",
 ) -> None:
-    """Add one event. Call it in the transaction of the change that it tells of."""
+    """Add one event. Call it in the transaction of the change that it tells of.
+
+    ``asked`` is for a folder that was not found: then it stands there as the caller named it.
+    """
+    asked = asked or FolderLocator()
     AuditEvent.objects.create(
         organization_id=principal.organization_id,
         action=action,
@@ -68,8 +73,8 @@ def record(
         through_name=principal.connection.name if principal.connection else "",
         subject_id=subject.id if subject else "",
         subject_username=subject.username if subject else "",
-        folder_id=folder.id if folder else "",
-        folder_path=folder.path if folder else "",
+        folder_id=folder.id if folder else asked.folder_id or "",
+        folder_path=folder.path if folder else asked.folder_path or "",
         token_id=token.id if token else "",
         token_name=token.name if token else "",
         before=before,
@@ -87,12 +92,14 @@ class Attempt:
         *,
         identity_id: str = "",
         folder: FolderRef | None = None,
+        asked: FolderLocator | None = None,
         token_id: str = "",
     ) -> None:
         self._principal = principal
         self._action = action
         self._identity_id = identity_id
         self._folder = folder
+        self._asked = asked
         self._token_id = token_id
 
     def __enter__(self) -> None:
@@ -108,6 +115,7 @@ class Attempt:
             self._action,
             subject=Identity.objects.filter(id=self._identity_id).first(),
             folder=self._folder,
+            asked=self._asked,
             token=Connection.objects.filter(id=self._token_id).first(),
             refusal=error.code,
         )

@@ -90,6 +90,7 @@ class Identity(AbstractBaseUser):
     username = models.CharField(max_length=USERNAME_MAX, unique=True)
     name = models.CharField("display name", max_length=NAME_MAX)
     email = models.EmailField(blank=True)
+    description = models.CharField("what it is for", max_length=limits.PURPOSE_MAX_CHARACTERS, blank=True)
     is_active = models.BooleanField("active", default=True)
     is_admin = models.BooleanField("administrator", default=False)
     is_read_only = models.BooleanField("read-only", default=False)  # Reader at most, whatever was granted
@@ -274,6 +275,24 @@ class Connection(models.Model):
     def content_access(self) -> bool:
         """Whether the connection can reach any content at all."""
         return self.folder_scopes != []
+
+
+class RequestOutcome(models.Model):
+    """What a request to change access led to, kept seven days: a retry gets the same answer and has no second effect.
+
+    ``key`` is ``core.ids.request_key``; ``arguments_hash`` tells another request with the same id.
+    """
+
+    key = models.CharField(primary_key=True, max_length=64)
+    arguments_hash = models.CharField(max_length=64)
+    at = models.DateTimeField(default=clock.now, db_index=True)
+    result = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.key
 
 
 class AuditEvent(models.Model):

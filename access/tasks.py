@@ -1,10 +1,19 @@
 """The work of ``access`` that nobody asks for. Called by ``manage.py sweep`` and by brokers."""
 
+from datetime import timedelta
+
 from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.sessions.models import Session
 
-from core import clock
+from access.models import RequestOutcome
+from core import clock, limits
+
+
+def drop_expired_outcomes() -> int:
+    """Remove what requests to change access led to, once it is past its time; returns how many there were."""
+    oldest = clock.now() - timedelta(days=limits.OUTCOME_DAYS)
+    return RequestOutcome.objects.filter(at__lte=oldest).delete()[0]
 
 
 def drop_expired_sessions() -> int:

@@ -1,4 +1,4 @@
-"""The way to an organization's ``writer`` lock: the one that saves of content take, so that both stand in one order."""
+"""The way to an organization's locks: the ones that saves of content take, so that both stand in one order."""
 
 import os
 import threading
@@ -22,7 +22,7 @@ def writer_queue(organization_id: str) -> WriterQueue:
         with _opening:
             found = _queues.get(organization_id)
             if found is None:
-                directory = _open_locks(organization_id)
+                directory = open_private(organization_id, "locks")
                 found = _queues[organization_id] = (directory, WriterQueue(directory))
     return found[1]
 
@@ -48,10 +48,14 @@ def close_all() -> None:
         os.close(directory)
 
 
-def _open_locks(organization_id: str) -> int:
+def open_private(organization_id: str, *below: str) -> int:
+    """A descriptor of the organization's private folder, or of a folder in it, which the caller closes.
+
+    Raises OSError.
+    """
     data = os.open(settings.DATA_DIR, safe_open.DIRECTORY_FLAGS)
     try:
-        return safe_open.open_directory(data, ("orgs", organization_id, "private", "locks"))
+        return safe_open.open_directory(data, ("orgs", organization_id, "private", *below))
     finally:
         os.close(data)
 

@@ -35,6 +35,7 @@ class Round:
     """What one round removed; ``swept`` is None where there is no organization yet."""
 
     swept: Swept | None
+    access_outcomes: int
     sessions: int
     sign_ins: int
 
@@ -45,7 +46,12 @@ def run_round(progress: Progress = SILENT) -> Round:
     Also raises StorageUnavailable, UnknownFormat, DatabaseError, OSError.
     """
     swept = kb_tasks.sweep(progress)
-    return Round(swept, access_tasks.drop_expired_sessions(), access_tasks.drop_past_sign_ins())
+    return Round(
+        swept,
+        access_tasks.drop_expired_outcomes(),
+        access_tasks.drop_expired_sessions(),
+        access_tasks.drop_past_sign_ins(),
+    )
 
 
 def keep_house(seconds: float, *, first_after: float = 0) -> NoReturn:
@@ -80,8 +86,11 @@ def _log_a_round() -> None:
         logger.error("a round of housekeeping failed", exc_info=error)
         return
     swept = done.swept
-    if done.sessions or (swept and (swept.outcomes or swept.claims or swept.leftovers or swept.segments)):
-        logger.info("swept", sessions=done.sessions, **(asdict(swept) if swept else {}))
+    of_access = {"access_outcomes": done.access_outcomes, "sessions": done.sessions}
+    if any(of_access.values()) or (
+        swept and (swept.outcomes or swept.claims or swept.leftovers or swept.segments)
+    ):
+        logger.info("swept", **of_access, **(asdict(swept) if swept else {}))
 
 
 def _live_below(parent: int, work: Callable[[], object]) -> NoReturn:

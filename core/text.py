@@ -54,6 +54,14 @@ def clean_reason(reason: str, *, field: str = "reason") -> str:
     return _clean_block(reason, field, limits.REASON_MAX_CHARACTERS)
 
 
+def clean_purpose(description: str, *, field: str = "description") -> str:
+    """What a service account is for: at most 500 characters, line breaks stored as LF.
+
+    Raises InvalidArgument, LimitExceeded.
+    """
+    return _clean_block(description, field, limits.PURPOSE_MAX_CHARACTERS)
+
+
 def check_query(query: str, *, field: str = "query") -> str:
     """``query`` itself: a literal text of one line, 1 to 256 characters. Raises InvalidArgument, LimitExceeded."""
     if query == "":

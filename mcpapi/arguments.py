@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from core import limits
+from access.principals import Principal
+from core import ids, limits
 from core.errors import BrainError, InvalidArgument, LimitExceeded
-from core.types import EntryLocator, FolderLocator
+from core.types import EntryLocator, FolderLocator, MutationRequest
 from mcpapi import messages
 
 WORD = r"^[A-Za-z0-9_-]+$"
@@ -32,7 +33,7 @@ class ToolArguments(Shape):
     action: str
 
 
-def bounded(description: str, *, least: int | None = None, most: int | None = None) -> Any:
+def bounded(description: str | None = None, *, least: int | None = None, most: int | None = None) -> Any:
     """A text field whose bounds are told here and judged by a service."""
     bounds = {"minLength": least, "maxLength": most}
     extra: dict[str, Any] = {key: bound for key, bound in bounds.items() if bound is not None}
@@ -75,7 +76,7 @@ FolderPath = Annotated[
 Recursive = Annotated[bool, Field(description="At any depth below. Default false.")]
 # The words and tags of entries, as texts to look for: judged by the services like those that are written.
 WantedType = Annotated[Literal["skill", "note", "fact", "source"], Field(description="Only this type.")]
-WantedTag = Annotated[str, bounded("A tag.", least=1, most=limits.TAG_MAX_CHARACTERS)]
+WantedTag = Annotated[str, bounded(least=1, most=limits.TAG_MAX_CHARACTERS)]
 WantedTags = Annotated[
     list[WantedTag], Field(max_length=limits.TAGS_MAX, description="Only with all of these tags.")
 ]
@@ -102,7 +103,7 @@ RequestId = Annotated[
         max_length=limits.REQUEST_ID_MAX_CHARACTERS,
         pattern=WORD,
         description=(
-            "Your own new id for this change, of A-Z a-z 0-9 _ and -. Repeat it only to repeat the very same call."
+            "Your own new id for this change, of A-Z a-z 0-9 _ -. Repeat it only with the very same call."
         ),
     ),
 ]
@@ -112,7 +113,7 @@ ExpectedVersion = Annotated[
         min_length=1,
         max_length=limits.VERSION_MAX_CHARACTERS,
         pattern=WORD,
-        description="The version that your last read or list of the entry returned.",
+        description="version, as you last read or listed the entry.",
     ),
 ]
 
@@ -189,6 +190,16 @@ class ChangeArguments(ToolArguments):
         canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         # A lone surrogate is refused later, by the service, which can say where it stands.
         return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def request_of(self, principal: Principal, tool: str) -> MutationRequest:
+        """The caller's request. Ids belong to the identity and the tool."""
+        key = ids.request_key(
+            organization_id=principal.organization_id,
+            identity_id=principal.identity_id,
+            tool=tool,
+            request_id=self.request_id,
+        )
+        return MutationRequest(key=key, arguments_hash=self.arguments_hash)
 
 
 def check(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:

@@ -14,11 +14,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
+from access.grant_view import GrantView
 from access.models import Identity
 from access.principals import Principal, principal_of_session
 from access.services.find_identity import find_identity
 from access.services.grant_role import grant_role
-from access.services.inspect_access import AccessView, GrantView, inspect_access
+from access.services.inspect_access import AccessView, inspect_access
 from access.services.revoke_role import revoke_role
 from core.errors import AccessVersionConflict, InvalidArgument, NotFound
 from core.types import FolderLocator, FolderRef, Role

@@ -20,6 +20,7 @@ def change_identity(
     *,
     name: str | None = None,
     email: str | None = None,
+    description: str | None = None,
     is_admin: bool | None = None,
     is_read_only: bool | None = None,
 ) -> Identity:
@@ -36,6 +37,7 @@ def change_identity(
         wanted: dict[str, str | bool | None] = {
             "name": None if name is None else text.clean_display_name(name),
             "email": None if email is None else checked_email(email),
+            "description": None if description is None else text.clean_purpose(description),
             "is_admin": is_admin,
             "is_read_only": is_read_only,
         }
@@ -69,7 +71,13 @@ def change_identity(
     return identity
 
 
-_WORDS = {"name": "name", "email": "e-mail", "is_admin": "administrator", "is_read_only": "read-only"}
+_WORDS = {
+    "name": "name",
+    "email": "e-mail",
+    "description": "description",
+    "is_admin": "administrator",
+    "is_read_only": "read-only",
+}
 
 
 def _in_words(identity: Identity, facts: Iterable[str]) -> str:

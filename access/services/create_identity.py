@@ -38,17 +38,27 @@ def create_person(
         return _save(principal, identity, AuditAction.CREATE_PERSON)
 
 
-def create_service_account(principal: Principal, *, username: str, name: str = "") -> Identity:
+def create_service_account(
+    principal: Principal, *, username: str, name: str = "", description: str = ""
+) -> Identity:
     """Somebody who connects by token alone: no password, no session, never an administrator.
+
+    ``description`` says what it is for.
 
     Raises Forbidden unless the caller is an administrator or the shell, InvalidArgument, LimitExceeded,
     UsernameTaken.
     """
     with audit.Attempt(principal, AuditAction.CREATE_SERVICE_ACCOUNT):
         authorizer.sight_of(principal).require_administrator()
-        identity = _identity(principal, IdentityKind.SERVICE_ACCOUNT, username, name)
-        identity.set_unusable_password()
-        return _save(principal, identity, AuditAction.CREATE_SERVICE_ACCOUNT)
+        return save_service_account(principal, username=username, name=name, description=description)
+
+
+def save_service_account(principal: Principal, *, username: str, name: str, description: str) -> Identity:
+    """The step of making a service account, for those who have judged the caller. Raises as the service does."""
+    identity = _identity(principal, IdentityKind.SERVICE_ACCOUNT, username, name)
+    identity.description = text.clean_purpose(description)
+    identity.set_unusable_password()
+    return _save(principal, identity, AuditAction.CREATE_SERVICE_ACCOUNT)
 
 
 def _identity(principal: Principal, kind: IdentityKind, username: str, name: str) -> Identity:
@@ -84,7 +94,10 @@ def _save(principal: Principal, identity: Identity, action: AuditAction) -> Iden
         with transaction.atomic():
             identity.save(force_insert=True)
             audit.record(
-                principal, action, subject=identity, after="administrator" if identity.is_admin else ""
+                principal,
+                action,
+                subject=identity,
+                after="administrator" if identity.is_admin else identity.description,
             )
     except IntegrityError as error:
         if Identity.objects.filter(username=identity.username).exists():

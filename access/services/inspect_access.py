@@ -4,34 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from access import acl, authorizer
+from access.grant_view import GrantView
 from access.models import FolderGrant
 from access.principals import Principal, scopes_to_json
 from core.types import Capability, FolderRef, Role
-
-
-@dataclass(frozen=True, slots=True)
-class GrantView:
-    """One grant that reaches a folder. ``folder_path`` is None where the caller may not read the granting folder."""
-
-    identity_id: str
-    name: str
-    username: str
-    kind: str
-    role: Role
-    folder_path: str | None
-    inherited: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """The grant as plain JSON values."""
-        return {
-            "identity_id": self.identity_id,
-            "name": self.name,
-            "username": self.username,
-            "kind": self.kind,
-            "role": self.role.word,
-            "folder_path": self.folder_path,
-            "inherited": self.inherited,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
 """Taking away an identity's direct role on a folder."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from access import acl, audit, authorizer
 from access.audit import AuditAction
-from access.models import FolderGrant, Identity
+from access.authorizer import Sight
+from access.models import Folder, FolderGrant, Identity
 from access.principals import Principal
+from access.requests import UNCLAIMED, Claim
+from access.warnings import AccessWarning, warnings_as_dict, warnings_of
 from core.errors import InvalidArgument
 from core.types import FolderRef, Role
 
@@ -17,10 +21,25 @@ class RevokeOutcome:
     acl_version: int
     removed_role: Role
     remaining_role: Role | None
+    warnings: tuple[AccessWarning, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The contract's ``revoke`` as plain JSON values."""
+        return {
+            "acl_version": self.acl_version,
+            "removed_role": self.removed_role.word,
+            "remaining_role": self.remaining_role.word if self.remaining_role else None,
+            **warnings_as_dict(self.warnings),
+        }
 
 
 def revoke_role(
-    principal: Principal, folder: FolderRef, identity_id: str, *, expected_acl_version: int | None = None
+    principal: Principal,
+    folder: FolderRef,
+    identity_id: str,
+    *,
+    expected_acl_version: int | None = None,
+    claim: Claim = UNCLAIMED,
 ) -> RevokeOutcome:
     """Remove the identity's direct grant on the folder; what it inherits from above stays.
 
@@ -29,32 +48,35 @@ def revoke_role(
 
     Raises NotFound (folder or identity), Forbidden, AccessVersionConflict, InvalidArgument, StorageUnavailable.
     """
-    with (
-        audit.Attempt(principal, AuditAction.REVOKE, identity_id=identity_id, folder=folder),
-        acl.changing(principal, folder, expected_acl_version) as row,
-    ):
-        identity = Identity.objects.find(principal.organization_id, identity_id)
-        grant = acl.direct_grant(row, identity.id)
-        if grant is None:
-            raise _nothing_direct(principal, folder, identity)
-        removed = grant.role
-        grant.delete()
-        remaining = authorizer.strongest(_grants_above(folder, identity), None, folder.lineage)
-        audit.record(
-            principal,
-            AuditAction.REVOKE,
-            subject=identity,
-            folder=folder,
-            before=removed.word,
-        )
-        return RevokeOutcome(acl.advance(row), removed, remaining)
+    with audit.Attempt(principal, AuditAction.REVOKE, identity_id=identity_id, folder=folder):
+        known = claim.again(RevokeOutcome)
+        if known is not None:
+            authorizer.sight_of(principal).require(Role.OWNER, folder)
+            return known
+        with acl.changing(principal, folder) as (sight, row):
+            identity = Identity.objects.find(principal.organization_id, identity_id)
+            acl.compare(row, expected_acl_version)
+            outcome = _revoke(sight, folder, row, identity)
+            claim.keep(outcome)
+    return outcome
 
 
-def _nothing_direct(principal: Principal, folder: FolderRef, identity: Identity) -> InvalidArgument:
+def _revoke(sight: Sight, folder: FolderRef, row: Folder, identity: Identity) -> RevokeOutcome:
+    grant = acl.direct_grant(row, identity.id)
+    if grant is None:
+        raise _nothing_direct(sight, folder, identity)
+    removed = grant.role
+    warnings = warnings_of(sight, folder, identity.id, None)
+    grant.delete()
+    remaining = authorizer.strongest(_grants_above(folder, identity), None, folder.lineage)
+    audit.record(sight.principal, AuditAction.REVOKE, subject=identity, folder=folder, before=removed.word)
+    return RevokeOutcome(acl.advance(row), removed, remaining, warnings)
+
+
+def _nothing_direct(sight: Sight, folder: FolderRef, identity: Identity) -> InvalidArgument:
     above = _grants_above(folder, identity)
     if not above:
         return InvalidArgument("identity_id", "This identity has no role here to take away.")
-    sight = authorizer.sight_of(principal)
     granting = [
         ancestor.path
         for ancestor in reversed(folder.upwards)

@@ -35,10 +35,16 @@ def _set_active(principal: Principal, identity_id: str, action: AuditAction, *, 
         authorizer.sight_of(principal).require_administrator()
         with transaction.atomic():
             identity = Identity.objects.find(principal.organization_id, identity_id, lock=True)
-            if identity.is_active is not is_active:
-                if not is_active:
-                    administrators.refuse_to_remove_the_last(principal, identity)
-                identity.is_active = is_active
-                identity.save(update_fields=["is_active"])
-                audit.record(principal, action, subject=identity)
+            change_active(principal, identity, action, is_active=is_active)
     return identity
+
+
+def change_active(principal: Principal, identity: Identity, action: AuditAction, *, is_active: bool) -> None:
+    """One step of a transaction that has judged the caller and locked the identity. Raises InvalidArgument."""
+    if identity.is_active is is_active:
+        return
+    if not is_active:
+        administrators.refuse_to_remove_the_last(principal, identity)
+    identity.is_active = is_active
+    identity.save(update_fields=["is_active"])
+    audit.record(principal, action, subject=identity)

@@ -85,12 +85,14 @@ class NewServiceAccount(forms.Form):
         help_text="1 to 64 of a–z, 0–9, “.”, “_”, “-”, beginning with a letter or digit. It stays.",
     )
     name = forms.CharField(label="Display name", required=False, help_text="The name stands for it if empty.")
+    description = forms.CharField(label="What it is for", required=False)
 
 
 class ServiceAccountFacts(forms.Form):
     """What an administrator may change of a service account."""
 
     name = forms.CharField(label="Display name")
+    description = forms.CharField(label="What it is for", required=False)
     is_read_only = forms.BooleanField(
         label="Read-only", required=False, help_text="Reader at most, whatever was granted."
     )
@@ -117,6 +119,7 @@ def _facts(identity: Identity) -> dict[str, Any]:
     return {
         "name": identity.name,
         "email": identity.email,
+        "description": identity.description,
         "is_admin": identity.is_admin,
         "is_read_only": identity.is_read_only,
     }
@@ -128,7 +131,7 @@ def _create_person(request: HttpRequest, _row: None, given: dict[str, Any]) -> s
 
 
 def _create_service_account(request: HttpRequest, _row: None, given: dict[str, Any]) -> str:
-    account = create_service_account(principal_at(request), username=given["username"], name=given["name"])
+    account = create_service_account(principal_at(request), **given)
     return f"{account.username} is there. Grant it a role on a folder and issue a token for it."
 
 
@@ -305,7 +308,7 @@ class ServiceAccounts(Identities):
     kind = IdentityKind.SERVICE_ACCOUNT
     list_display = ("username", "name", "state", "is_read_only", "created")
     list_filter = ("is_active", "is_read_only")
-    fields = ("username", "name", "state", "is_read_only", "created", "folders", "tokens")
+    fields = ("username", "name", "description", "state", "is_read_only", "created", "folders", "tokens")
     readonly_fields = fields
     deeds = (
         Deed(

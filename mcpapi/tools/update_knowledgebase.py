@@ -7,9 +7,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from access.principals import Principal
 from backup.services.add_backup_state import add_backup_state, add_deletion_backup_state
-from core import ids, limits
+from core import limits
 from core.errors import InvalidArgument
-from core.types import Capability, MutationRequest
+from core.types import Capability
 from kb.services.create_entry import create_entry
 from kb.services.create_folder import create_folder as create_folder_in
 from kb.services.delete_entry import delete_entry
@@ -40,7 +40,7 @@ Filename = Annotated[
 FolderName = Annotated[
     str,
     bounded(
-        "Name of the new folder: ASCII letters, digits, blanks, _ and -, a letter or digit first.",
+        "Name of the new folder, by the rules of filename, without .md.",
         least=1,
         most=limits.NAME_MAX_CHARACTERS,
     ),
@@ -52,7 +52,7 @@ Title = Annotated[str, bounded("One line.", least=1, most=limits.TITLE_MAX_CHARA
 Description = Annotated[
     str, bounded("What the entry is about, for lists.", most=limits.DESCRIPTION_MAX_CHARACTERS)
 ]
-Tag = Annotated[str, bounded("A tag.", least=1, most=limits.TAG_MAX_CHARACTERS)]
+Tag = Annotated[str, bounded(least=1, most=limits.TAG_MAX_CHARACTERS)]
 Tags = Annotated[list[Tag], Field(max_length=limits.TAGS_MAX, description="Tags, each once. [] means none.")]
 Content = Annotated[
     str,
@@ -102,8 +102,17 @@ class Create(ChangeArguments, NamedFolderArguments):
     tags: Tags = Field(default_factory=list)
 
 
+def _say_it_once(schema: dict[str, Any]) -> None:
+    # The same words stand beside the fields of ``create``.
+    for field in schema["properties"].values():
+        for option in field["anyOf"]:
+            option.pop("description", None)
+
+
 class Metadata(Shape):
     """What an update may change beside the text; at least one of them."""
+
+    model_config = ConfigDict(json_schema_extra=_say_it_once)
 
     title: Title | None = None
     description: Description | None = None
@@ -148,7 +157,7 @@ class Update(ChangeArguments, EntryArguments):
     diff: Diff | None = None
     content: Content | None = None
     metadata: (
-        Annotated[Metadata, Field(description="The metadata to change; what is left out stays.")] | None
+        Annotated[Metadata, Field(description="What to change, as in create; the rest stays.")] | None
     ) = None
     reason: Reason | None = None
     dry_run: DryRun = False
@@ -185,7 +194,7 @@ def create(principal: Principal, arguments: Create) -> dict[str, Any]:
     """The new entry."""
     created = create_entry(
         principal,
-        _request(principal, arguments),
+        arguments.request_of(principal, NAME),
         arguments.folder,
         filename=arguments.filename,
         type=arguments.type,
@@ -202,7 +211,7 @@ def update(principal: Principal, arguments: Update) -> dict[str, Any]:
     metadata = arguments.metadata or Metadata()
     updated = update_entry(
         principal,
-        None if arguments.dry_run else _request(principal, arguments),
+        None if arguments.dry_run else arguments.request_of(principal, NAME),
         arguments.entry,
         expected_version=arguments.expected_version,
         content=arguments.content,
@@ -235,7 +244,7 @@ def delete(principal: Principal, arguments: Delete) -> dict[str, Any]:
     """The deletion."""
     deleted = delete_entry(
         principal,
-        _request(principal, arguments),
+        arguments.request_of(principal, NAME),
         arguments.entry,
         expected_version=arguments.expected_version,
     )
@@ -245,19 +254,9 @@ def delete(principal: Principal, arguments: Delete) -> dict[str, Any]:
 def create_folder(principal: Principal, arguments: CreateFolder) -> dict[str, Any]:
     """The new folder."""
     created = create_folder_in(
-        principal, _request(principal, arguments), arguments.folder, name=arguments.name
+        principal, arguments.request_of(principal, NAME), arguments.folder, name=arguments.name
     )
     return {"folder": created.folder.as_dict()}
-
-
-def _request(principal: Principal, arguments: ChangeArguments) -> MutationRequest:
-    key = ids.request_key(
-        organization_id=principal.organization_id,
-        identity_id=principal.identity_id,
-        tool=NAME,
-        request_id=arguments.request_id,
-    )
-    return MutationRequest(key=key, arguments_hash=arguments.arguments_hash)
 
 
 TOOL = Tool(

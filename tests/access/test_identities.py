@@ -180,6 +180,26 @@ def test_an_administrator_changes_what_is_known_of_a_person(world: World) -> Non
     assert event.after == "name: Ada Byron, e-mail: ada@example.org, read-only: yes"
 
 
+def test_what_a_service_account_is_for_can_be_said_and_changed(world: World) -> None:
+    bot = create_service_account(
+        world.system, username="deploy-bot", description="Deploys.\r\nCheckout alone."
+    )
+    assert bot.description == "Deploys.\nCheckout alone."
+    assert AuditEvent.objects.latest("id").after == "Deploys.\nCheckout alone."
+
+    change_identity(world.system, bot.id, description="Deploys everything.")
+
+    bot.refresh_from_db()
+    assert bot.description == "Deploys everything."
+    event = AuditEvent.objects.latest("id")
+    assert (event.before, event.after) == (
+        "description: Deploys.\nCheckout alone.",
+        "description: Deploys everything.",
+    )
+    with pytest.raises(LimitExceeded):
+        change_identity(world.system, bot.id, description="d" * 501)
+
+
 def test_what_is_so_already_is_no_change(world: World) -> None:
     root = world.person("root", is_admin=True)
     ada = world.person("ada")

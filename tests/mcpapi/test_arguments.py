@@ -83,6 +83,20 @@ GOOD: dict[str, list[dict[str, Any]]] = {
     "create_folder": [{"request_id": "A-Z_09", "folder_path": "", "name": "A"}],
     "inspect": [{}, {"folder_id": "fld_x"}, {"folder_path": ""}],
     "explain": [{"folder_path": ""}, {"folder_id": "fld_x", "identity_id": "idn_x", "role": "owner"}],
+    "grant": [
+        {
+            "request_id": "r",
+            "folder_path": "",
+            "identity_id": "idn_x",
+            "role": "owner",
+            "expected_acl_version": 0,
+        }
+    ],
+    "revoke": [
+        {"request_id": "r", "folder_id": "fld_x", "identity_id": "idn_x", "expected_acl_version": 10**30}
+    ],
+    "create_service_account": [{"request_id": "r", "name": "bot", "description": ""}],
+    "disable_service_account": [{"request_id": "r", "identity_id": "idn_x"}],
     "list": [{"what": "folders"}, {"what": "identities", "query": "x", "limit": 100, "cursor": "c"}],
 }
 

@@ -18,7 +18,18 @@ READING = {
     "manage_knowledgebase_access": ["inspect"],
 }
 WRITING = {**READING, "update_knowledgebase": ["create", "update", "delete", "create_folder"]}
-MANAGING = {**WRITING, "manage_knowledgebase_access": ["inspect", "explain", "list"]}
+MANAGING = {
+    **WRITING,
+    "manage_knowledgebase_access": [
+        "inspect",
+        "explain",
+        "list",
+        "grant",
+        "revoke",
+        "create_service_account",
+        "disable_service_account",
+    ],
+}
 
 
 def seen(tools: list[Any]) -> dict[str, list[str]]:

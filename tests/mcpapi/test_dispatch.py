@@ -56,6 +56,21 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("manage_knowledgebase_access", {"action": "explain", "folder_path": "Secret"}),
     ("manage_knowledgebase_access", {"action": "list", "what": "folders"}),
     (
+        "manage_knowledgebase_access",
+        {
+            "action": "grant",
+            "request_id": "g{n}",
+            "folder_path": "Eng",
+            "identity_id": "idn_nobody",
+            "role": "reader",
+            "expected_acl_version": 1,
+        },
+    ),
+    (
+        "manage_knowledgebase_access",
+        {"action": "disable_service_account", "request_id": "g{n}", "identity_id": "idn_nobody"},
+    ),
+    (
         "update_knowledgebase",
         {"action": "create_folder", "request_id": "f{n}", "folder_path": "Eng", "name": "F{n}"},
     ),

@@ -66,6 +66,14 @@ def calls(world: World) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         ("manage_knowledgebase_access", {"action": "explain", "role": "owner"}),
         ("manage_knowledgebase_access", {"action": "explain", "identity_id": world.identity("mallory").id}),
         ("manage_knowledgebase_access", {"action": "explain", "identity_id": "idn_nobody"}),
+        *(
+            ("manage_knowledgebase_access", {**change, "identity_id": identity_id})
+            for identity_id in (world.identity("mallory").id, "idn_nobody")
+            for change in (
+                {"action": "grant", "request_id": "g", "role": "reader", "expected_acl_version": 0},
+                {"action": "revoke", "request_id": "g", "expected_acl_version": 9},
+            )
+        ),
     ]
     return [
         *((tool, {**given, "path": HIDDEN}, {**given, "path": MISSING}) for tool, given in by_path),

@@ -134,6 +134,14 @@ def test_the_descriptions_teach_how_to_go_on() -> None:
     assert "total_lines" in told["read_knowledgebase"]
     assert "RANGE_OUT_OF_BOUNDS" in told["read_knowledgebase"]
     assert "next_cursor" in told["browse_knowledgebase"]
+    for word in ("FORBIDDEN", "VERSION_CONFLICT", "current_acl_version", "request_id", "`warnings`"):
+        assert word in told["manage_knowledgebase_access"]
+        assert (
+            word
+            not in {tool["name"]: tool for tool in catalog.listing(READER)}["manage_knowledgebase_access"][
+                "description"
+            ]
+        )
 
 
 @pytest.mark.parametrize(
@@ -158,6 +166,11 @@ def test_the_descriptions_teach_how_to_go_on() -> None:
         ("update_knowledgebase", "name", "maxLength", limits.NAME_MAX_CHARACTERS),
         ("update_knowledgebase", "filename", "maxLength", update_knowledgebase.FILENAME_MAX),
         ("update_knowledgebase", "expected_version", "maxLength", limits.VERSION_MAX_CHARACTERS),
+        ("manage_knowledgebase_access", "query", "maxLength", limits.QUERY_MAX_CHARACTERS),
+        ("manage_knowledgebase_access", "name", "maxLength", limits.USERNAME_MAX_CHARACTERS),
+        ("manage_knowledgebase_access", "description", "maxLength", limits.PURPOSE_MAX_CHARACTERS),
+        ("manage_knowledgebase_access", "identity_id", "maxLength", limits.ID_MAX_CHARACTERS),
+        ("manage_knowledgebase_access", "expected_acl_version", "minimum", 0),
     ],
 )
 def test_limits_are_advertised(tool: str, field: str, keyword: str, bound: int) -> None:

@@ -43,8 +43,9 @@ class Command(ShellCommand):
 
     def _tell(self, done: Round) -> None:
         swept = done.swept or Swept()
+        outcomes = swept.outcomes + done.access_outcomes
         self.stdout.write(
-            f"Removed {swept.outcomes:,} outcomes, {swept.claims:,} claims, {swept.leftovers:,} leftovers, "
+            f"Removed {outcomes:,} outcomes, {swept.claims:,} claims, {swept.leftovers:,} leftovers, "
             f"{done.sessions:,} sessions and {swept.segments:,} segments of history "
             f"({swept.history_bytes:,} bytes)."
         )
