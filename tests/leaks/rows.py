@@ -149,6 +149,35 @@ LISTS: dict[str, list[str]] = {
     "access/": ["/access/", "/access/?view=direct"],
     "tokens/": ["/tokens/"],
 }
+# Endpoints of the JSON API: what follows the name, for a target and without one. An endpoint without a line fails.
+BY_FOLDER = ["?folder_path={folder}", "?folder_id={folder_id}"]
+ENDPOINTS: dict[str, tuple[list[str], list[str]]] = {
+    "folders": ([*BY_FOLDER, "?folder_path={folder}&recursive=true"], ["", "?recursive=true"]),
+    "entries": (
+        [*BY_FOLDER, "?folder_path={folder}&recursive=true"],
+        ["", "?recursive=true", "?name_contains=o"],
+    ),
+    "search": (
+        [f"?q={WORD}&folder_path={{folder}}", f"?q={WORD}&folder_id={{folder_id}}"],
+        [f"?q={WORD}", "?q=o"],
+    ),
+    "backup": (BY_FOLDER, [""]),
+    "access": (BY_FOLDER, [""]),
+    "access/explain": ([*BY_FOLDER, "?folder_path={folder}&role=owner"], [""]),
+    "access/list": ([], ["?what=folders", "?what=identities"]),
+    "schema": ([], [""]),
+}
+API = "api/v1/"
+ENTRY_ROUTE = f"{API}entries/<path:entry>"
+PAGES[ENTRY_ROUTE] = [
+    f"/{API}entries/{name}{query}"
+    for name in ("{entry}", "{entry_id}")
+    for query in ("", "?start_line=1&end_line=1", "?start_line=9&end_line=9", "?heading=Heading")
+]
+for _name, (_with, _without) in ENDPOINTS.items():
+    for _slash in ("/", ""):
+        PAGES[f"{API}{_name}{_slash}"] = [f"/{API}{_name}{_slash}{query}" for query in _with]
+        LISTS[f"{API}{_name}{_slash}"] = [f"/{API}{_name}{_slash}{query}" for query in _without]
 # Routes that tell nothing of content, each with the reason.
 TELL_NOTHING: dict[str, str] = {
     "healthz": "one word",
@@ -158,6 +187,8 @@ TELL_NOTHING: dict[str, str] = {
     "theme/": "light or dark",
     "mcp": "the tools, above",
     "mcp/": "the tools, above",
+    API: "no endpoint",
+    f"{API}<path:rest>": "no endpoint",
 }
 # The desk refuses everybody who is no administrator, before anything is looked up (tests/desk).
 DESK = "admin/"
@@ -186,5 +217,9 @@ def addresses(table: Mapping[str, list[str]], target: Target | None = None) -> I
                 yield template
             else:
                 yield template.format(
-                    entry=target.entry_path, folder=target.folder_path, connection=target.connection_id
+                    entry=target.entry_path,
+                    entry_id=target.entry_id,
+                    folder=target.folder_path,
+                    folder_id=target.folder_id,
+                    connection=target.connection_id,
                 )

@@ -161,7 +161,13 @@ def without_address(answer: Answer, target: Target) -> Answer:
     status, headers, text, statements = answer
 
     def blank(said: str) -> str:
-        for name in (target.entry_path, target.folder_path, target.connection_id):
+        for name in (
+            target.entry_path,
+            target.entry_id,
+            target.folder_path,
+            target.folder_id,
+            target.connection_id,
+        ):
             said = said.replace(name, "").replace(name.replace("/", "%2F"), "")
         return said
 
@@ -173,13 +179,51 @@ def test_on_pages_nothing_hidden_is_listed_or_counted(world: World, kind: str) -
     build(world)
     world.folder("Secret/Plans")
     _, browser = visitor(world, kind)
-    where = list(rows.addresses(rows.LISTS))
+    where = [path for path in rows.addresses(rows.LISTS) if not (kind in OWNERS and "identities" in path)]
     before = [observed(lambda path=path: browser.get(path)) for path in where]  # type: ignore[misc]
 
     hide(world)
 
     for path, bare in zip(where, before, strict=True):
         assert observed(lambda path=path: browser.get(path)) == bare, path  # type: ignore[misc]
+
+
+def api(table: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The part of a table that speaks to programs."""
+    return {route: templates for route, templates in table.items() if route.startswith(rows.API)}
+
+
+@pytest.mark.parametrize("kind", CALLERS)
+def test_over_the_api_hidden_is_missing(world: World, kind: str) -> None:
+    build(world)
+    hide(world)
+    bearer = {"Authorization": f"Bearer {CALLERS[kind].token(world)}"}
+    hidden, missing = targets(world)
+    Client().get("/api/v1/access/", headers=bearer)  # the token's use is noted once an hour
+
+    table = api(rows.PAGES)
+    for there, nowhere in zip(rows.addresses(table, hidden), rows.addresses(table, missing), strict=True):
+        one = observed(lambda there=there: Client().get(there, headers=bearer))  # type: ignore[misc]
+        other = observed(lambda nowhere=nowhere: Client().get(nowhere, headers=bearer))  # type: ignore[misc]
+        assert one == other, there
+        assert one[0] in (401, 403, 404, 400), there
+
+
+@pytest.mark.parametrize("kind", CALLERS)
+def test_over_the_api_nothing_hidden_is_listed_or_counted(world: World, kind: str) -> None:
+    build(world)
+    world.folder("Secret/Plans")
+    bearer = {"Authorization": f"Bearer {CALLERS[kind].token(world)}"}
+    where = [
+        path for path in rows.addresses(api(rows.LISTS)) if not (kind in OWNERS and "identities" in path)
+    ]
+    Client().get("/api/v1/access/", headers=bearer)
+    before = [observed(lambda path=path: Client().get(path, headers=bearer)) for path in where]  # type: ignore[misc]
+
+    hide(world)
+
+    for path, bare in zip(where, before, strict=True):
+        assert observed(lambda path=path: Client().get(path, headers=bearer)) == bare, path  # type: ignore[misc]
 
 
 def test_every_address_is_in_a_row() -> None:
