@@ -228,6 +228,9 @@ def test_a_grant_that_takes_no_ownership_away_warns_of_nothing(world: World) -> 
 
     assert warned(world, ada, PAYMENTS, ada.identity_id, Role.OWNER) == []
     assert warned(world, ada, PAYMENTS, bo.identity_id, Role.READER) == []
+    # Of his own role, and of a folder that nobody owns.
+    assert warned(world, bo, PAYMENTS, bo.identity_id, Role.READER) == []
+    assert warned(world, world.system, "Unowned", bo.identity_id, Role.READER) == []
 
 
 @pytest.mark.parametrize("depth", [1, 12])
