@@ -60,7 +60,7 @@ def recipes(url: str, token: str) -> list[Recipe]:
         Recipe(
             "MCP Inspector",
             "a terminal with Node 22",
-            f"npx @modelcontextprotocol/inspector --cli {_word(url)} --transport http \\\n"
+            f"npx @modelcontextprotocol/inspector@2 --cli {_word(url)} --transport http \\\n"
             f"  --header {_word(bearer)} --method tools/list --format json",
         ),
         Recipe(
