@@ -27,6 +27,7 @@ class AuditAction(enum.StrEnum):
     ROTATE_TOKEN = "rotate_token"  # noqa: S105 - names a deed
     REVOKE_TOKEN = "revoke_token"  # noqa: S105 - names a deed
     UNLOCK = "unlock"
+    ALLOW_CLIENT = "allow_client"
     DISABLE = "disable"
     ENABLE = "enable"
     PURGE_HISTORY = "purge_history"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from django.db import connection as database
 
-from access.principals import Principal, connection_facts
+from access.principals import ConnectionFacts, Principal, connection_facts
 from core import clock
 from core.errors import Forbidden, NotFound
 from core.types import Capability, ConnectionKind, FolderRef, Role
@@ -167,7 +167,9 @@ def sight_of(principal: Principal) -> Sight:
     if not rows or rows[0][2] != connection_id:
         return Sight(principal)
     is_admin, is_read_only, *connection_columns = rows[0][:7]
-    connection = connection_facts(*connection_columns) if connection_id else None
+    connection = None
+    if principal.connection is not None:
+        connection = _as_shown(principal.connection, connection_facts(*connection_columns))
     scopes = connection.folder_scopes if connection else None
     return Sight(
         replace(principal, connection=connection),
@@ -195,6 +197,12 @@ def highest_by_folder(scopes: Iterable[tuple[str, Role]]) -> dict[str, Role]:
     for folder_id, role in scopes:
         caps[folder_id] = max(role, caps.get(folder_id, role))
     return caps
+
+
+def _as_shown(shown: ConnectionFacts, now: ConnectionFacts) -> ConnectionFacts:
+    # The connection as it is now, through a token that may carry less of it.
+    capability = Capability.READ if shown.capability is Capability.READ else now.capability
+    return replace(now, capability=capability, is_oauth=shown.is_oauth)
 
 
 def _highest(roles: Mapping[str, Role], lineage: Sequence[str]) -> Role | None:

@@ -13,7 +13,9 @@ from django.db import models
 from django.db.models import ProtectedError, Q, QuerySet
 from django.db.models.functions import Lower
 from guardian.models import UserObjectPermissionBase
+from oauth2_provider.models import AbstractGrant
 
+from access.oauth import capability_of
 from core import clock, ids, limits
 from core.errors import NotFound
 from core.types import Capability, ConnectionKind, IdentityKind, Role
@@ -226,10 +228,14 @@ class Connections(models.Manager["Connection"]):
 
 
 class Connection(models.Model):
-    """A token: what an agent shows to act for one identity, and what narrows it. Revoked, never deleted.
+    """What an agent connects through to act for one identity, and what narrows it. Revoked, never deleted.
 
-    Of the token only its hash is kept, and as much of its text as people need to tell two apart. ``folder_scopes`` is
-    None where nothing is narrowed, else a list of ``{"folder_id", "max_role"}``; an empty list gives no content.
+    Either a token, of which only its hash is kept and as much of its text as people need to tell two apart. Or an
+    OAuth client that the person allowed in: its short-lived tokens are django-oauth-toolkit's rows, one
+    ``token_family`` a connection, and what they may do stands here.
+
+    ``folder_scopes`` is None where nothing is narrowed, else a list of ``{"folder_id", "max_role"}``; an empty list
+    gives no content.
     """
 
     CAPABILITIES: ClassVar = [(capability.value, capability.value) for capability in Capability]
@@ -238,9 +244,13 @@ class Connection(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_MAX, default=new_connection_id)
     identity = models.ForeignKey(Identity, models.PROTECT, related_name="connections")
     name = models.CharField(max_length=limits.TOKEN_NAME_MAX_CHARACTERS)
-    token_hash = models.CharField(max_length=64, unique=True)
-    prefix = models.CharField(max_length=8, db_index=True)
-    last_four = models.CharField(max_length=4)
+    token_hash = models.CharField(max_length=64, unique=True, null=True)  # noqa: DJ001 - unique where there is one
+    prefix = models.CharField(max_length=8, db_index=True, blank=True)
+    last_four = models.CharField(max_length=4, blank=True)
+    token_family = models.UUIDField(unique=True, null=True)
+    # Forgotten registrations leave their connections behind; the host is what a person can judge a client by.
+    client = models.ForeignKey("oauth2_provider.Application", models.SET_NULL, null=True, related_name="+")
+    client_host = models.CharField(max_length=limits.HOST_MAX_CHARACTERS, blank=True)
     capability = models.CharField(max_length=WORD_MAX, choices=CAPABILITIES)
     kind = models.CharField(max_length=WORD_MAX, choices=KINDS)
     folder_scopes = models.JSONField(null=True)
@@ -256,14 +266,25 @@ class Connection(models.Model):
 
     class Meta:
         default_permissions = ()
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(token_hash__isnull=True) ^ Q(token_family__isnull=True),
+                name="connection_has_one_kind_of_token",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.shown_token})"
 
     @property
+    def is_oauth(self) -> bool:
+        """Whether an OAuth client holds it: its tokens renew themselves, and nobody has ever seen them."""
+        return self.token_family is not None
+
+    @property
     def shown_token(self) -> str:
-        """As much of the token as may be shown."""
-        return f"brn_{self.prefix}…{self.last_four}"
+        """As much of the token as may be shown; of an OAuth client where it sends people back to."""
+        return f"OAuth, {self.client_host}" if self.is_oauth else f"brn_{self.prefix}…{self.last_four}"
 
     @property
     def lifetime(self) -> timedelta:
@@ -293,6 +314,28 @@ class RequestOutcome(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class AuthorizationCode(AbstractGrant):  # type: ignore[misc]
+    """What a person allowed an OAuth client, from their consent until the client has come for its tokens.
+
+    ``code`` is the SHA-256 of the code. The row stays after its use until the sweep, since a code that is shown twice
+    was stolen: then ``connection_id``, which the connection was given at the consent, tells what to end.
+    """
+
+    # A cascade in the library; here identities are never deleted.
+    user = models.ForeignKey(Identity, models.PROTECT, related_name="+")
+    connection_id = models.CharField(max_length=ID_MAX, default=new_connection_id, unique=True)
+    folder_scopes = models.JSONField(null=True)
+    redeemed_at = models.DateTimeField(null=True)
+
+    class Meta(AbstractGrant.Meta):  # type: ignore[misc]
+        default_permissions = ()
+
+    @property
+    def capability(self) -> Capability:
+        """What the person allowed."""
+        return capability_of(self.scope.split())
 
 
 class AuditEvent(models.Model):

@@ -10,13 +10,17 @@ from core.types import SYSTEM_ACTOR, Actor, Capability, ConnectionKind, Identity
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFacts:
-    """What a connection may do at most. ``folder_scopes`` is None where no folder narrows it."""
+    """What a connection may do at most. ``folder_scopes`` is None where no folder narrows it.
+
+    ``is_oauth`` says that an OAuth client holds it, which can ask its person for more.
+    """
 
     id: str
     name: str
     capability: Capability
     kind: ConnectionKind
     folder_scopes: tuple[tuple[str, Role], ...] | None
+    is_oauth: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ The numbers are settings of the installation (docs/reference/settings.md).
 from django.conf import settings
 
 from access.principals import Principal
+from core import limits
 from core.rates import ROWS_MAX, Counters, Rate
 
 MINUTE = 60
@@ -51,6 +52,14 @@ def note_written(principal: Principal, size: int) -> None:
     """Count bytes that a change of the connection has put into the store. One change may go past the limit."""
     if size and not principal.is_system:
         _Server.counters.add(_bytes_written(), _subject(principal), size)
+
+
+def admit_registration(address: str) -> None:
+    """Count one registration of an OAuth client, which anybody may send. Raises RateLimited."""
+    of_one = Rate("registrations", limits.REGISTRATIONS_PER_HOUR_OF_ONE, HOUR)
+    of_all = Rate("registrations", limits.REGISTRATIONS_PER_HOUR, HOUR)
+    _Server.counters.spend(of_one, f"address {address}")
+    _Server.counters.spend(of_all, "all")
 
 
 def _bytes_written() -> Rate:

@@ -38,6 +38,7 @@ class Round:
     access_outcomes: int
     sessions: int
     sign_ins: int
+    oauth: int
 
 
 def run_round(progress: Progress = SILENT) -> Round:
@@ -51,6 +52,7 @@ def run_round(progress: Progress = SILENT) -> Round:
         access_tasks.drop_expired_outcomes(),
         access_tasks.drop_expired_sessions(),
         access_tasks.drop_past_sign_ins(),
+        access_tasks.drop_expired_oauth(),
     )
 
 
@@ -86,7 +88,7 @@ def _log_a_round() -> None:
         logger.error("a round of housekeeping failed", exc_info=error)
         return
     swept = done.swept
-    of_access = {"access_outcomes": done.access_outcomes, "sessions": done.sessions}
+    of_access = {"access_outcomes": done.access_outcomes, "sessions": done.sessions, "oauth": done.oauth}
     if any(of_access.values()) or (
         swept and (swept.outcomes or swept.claims or swept.leftovers or swept.segments)
     ):

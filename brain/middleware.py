@@ -107,7 +107,7 @@ class PacesOfSessions:
         """Called by Django before a view; nobody is asked for where no session can be."""
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
-        if request.path_info.startswith(refusals.PROGRAM_PATHS) or not isinstance(request.user, Identity):
+        if refusals.is_for_programs(request.path_info) or not isinstance(request.user, Identity):
             return None
         try:
             throttle.admit(principal_of_identity(request.user))

@@ -10,12 +10,14 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from core import log
-from core.errors import BrainError, Forbidden, InternalError, NotFound
+from core.errors import BrainError, Forbidden, InsufficientScope, InternalError, NotFound, Unauthenticated
 
 logger = log.get_logger(__name__)
 
 # Below these speak programs; a page there would be taken for something it is not.
 PROGRAM_PATHS = ("/mcp", "/api/", "/.well-known/", "/oauth/")
+# But this one is a form for people.
+CONSENT_PATH = "/oauth/authorize/"
 
 
 class StaleForm(BrainError):
@@ -28,14 +30,19 @@ class StaleForm(BrainError):
     http_status = 403
 
 
+def is_for_programs(path: str) -> bool:
+    """Whether those who speak to this address are programs, which take no page for an answer."""
+    return path.startswith(PROGRAM_PATHS) and path != CONSENT_PATH
+
+
 def answer(request: HttpRequest, error: BrainError) -> HttpResponse:
     """The response for a refusal, in the form that suits the address."""
-    if request.path_info.startswith(PROGRAM_PATHS):
+    if is_for_programs(request.path_info):
         response: HttpResponse = JsonResponse({"error": error.as_dict()}, status=error.http_status)
     else:
         response = render(request, "error.html", {"error": error}, status=error.http_status)
-    if error.http_status == HTTPStatus.UNAUTHORIZED:
-        response["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, Unauthenticated | InsufficientScope):
+        response["WWW-Authenticate"] = error.challenge
     if error.retry_after_seconds is not None:
         response["Retry-After"] = str(error.retry_after_seconds)
     return response

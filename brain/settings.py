@@ -70,6 +70,7 @@ INSTALLED_APPS = [
     "access",
     "axes",
     "guardian",
+    "oauth2_provider",
     "rest_framework",
     "mcp_server",
     "django.contrib.admin.apps.SimpleAdminConfig",  # brain.desk is the only site
@@ -188,10 +189,46 @@ CONTENT_SECURITY_POLICY = {
 }
 SILENCED_SYSTEM_CHECKS = [
     "guardian.W001",  # guardian's backend is left out: access.authorizer judges
+    "oauth2_provider.W008",  # http is for programs on the person's own machine; web.oauth.redirects refuses the rest
     "security.W005",  # other names below the same domain may not be ours to pin to https
     "security.W008",  # the proxy that speaks https also redirects to it
     "security.W021",  # preloading HSTS is a decision about a domain, not about Brain
 ]
+
+# OAuth for MCP clients (docs/decisions/0010). The library's tables are always there, its addresses only while on.
+OAUTH = env.flag("BRAIN_OAUTH")
+OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
+OAUTH2_PROVIDER_GRANT_MODEL = "access.AuthorizationCode"
+OAUTH2_PROVIDER = {
+    "OAUTH2_VALIDATOR_CLASS": "web.oauth.validator.Validator",
+    "SCOPES": {
+        "knowledgebase:read": "Browse, search and read",
+        "knowledgebase:write": "Create, change and delete",
+    },
+    "DEFAULT_SCOPES": ["knowledgebase:read"],
+    "OIDC_ISS_ENDPOINT": PUBLIC_URL,  # the library's name for the issuer of RFC 8414 too
+    "OAUTH2_PROTECTED_RESOURCE_IDENTIFIER": f"{PUBLIC_URL}/mcp",
+    "OAUTH2_PROTECTED_RESOURCE_NAME": "Brain",
+    "OAUTH2_RESPONSE_TYPES_SUPPORTED": ["code"],
+    "OAUTH2_GRANT_TYPES_SUPPORTED": ["authorization_code", "refresh_token"],
+    "OAUTH2_TOKEN_ENDPOINT_AUTH_METHODS_SUPPORTED": ["none"],
+    "DCR_ENABLED": True,
+    "CIMD_ENABLED": False,  # fetches addresses that strangers name
+    "ALLOW_LOCALHOST_LOOPBACK": True,
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": limits.OAUTH_CODE_SECONDS,
+    "ACCESS_TOKEN_EXPIRE_SECONDS": limits.OAUTH_TOKEN_SECONDS,
+    "REFRESH_TOKEN_EXPIRE_SECONDS": limits.OAUTH_IDLE_DAYS * 24 * 60 * 60,
+    "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PASSWORD_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
+    "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
+    "COMPLIANT_BCP_RFC9700_AUTHZ_RESPONSE_ISS": True,
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+    "COMPLIANT_BCP_RFC9700_REFRESH_TOKEN": True,
+    "COMPLIANT_BCP_RFC9700_REDIRECT_URI_MATCHING": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_REQUIRED": True,
+}
 
 # Pages.
 TEMPLATES = [

@@ -34,12 +34,32 @@ class BrainError(Exception):
 class Unauthenticated(BrainError):
     """No credential, or one that is malformed, unknown, expired, revoked or of a disabled identity.
 
-    Never a tool result: the HTTP floor turns it into 401 before anything else is read.
+    Never a tool result: the HTTP floor turns it into 401 before anything else is read. ``challenge`` is what the
+    answer's WWW-Authenticate says.
     """
 
     code = "UNAUTHENTICATED"
     message = "A valid credential is needed."
     http_status = 401
+
+    def __init__(self, challenge: str = "Bearer") -> None:
+        self.challenge = challenge
+        super().__init__()
+
+
+class InsufficientScope(BrainError):
+    """An OAuth client asks for what the person it acts for did not allow it, and may ask that person again.
+
+    Never a tool result: the HTTP floor turns it into 403 with the ``challenge`` that lets a client step up.
+    """
+
+    code = "FORBIDDEN"
+    message = "This connection was allowed to read only. Authorize it again, with writing."
+    http_status = 403
+
+    def __init__(self, challenge: str) -> None:
+        self.challenge = challenge
+        super().__init__()
 
 
 class NotFound(BrainError):

@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from access.principals import Principal
@@ -43,6 +44,17 @@ def action_for(tool: Tool, principal: Principal, name: object) -> Action:
             return action
     names = ", ".join(action.name for action in visible)
     raise InvalidArgument("action", f"For this connection the action is one of: {names}.")
+
+
+def lacks_scope(principal: Principal, name: object, action: object) -> bool:
+    """Whether an OAuth client calls what it would see, had its person allowed it to write."""
+    connection = principal.connection
+    tool = _BY_NAME.get(name) if isinstance(name, str) else None
+    if tool is None or connection is None or not connection.is_oauth:
+        return False
+    writing = replace(principal, connection=replace(connection, capability=Capability.WRITE))
+    seen = [one.name for one in visible_actions(tool, principal)]
+    return action not in seen and action in [one.name for one in visible_actions(tool, writing)]
 
 
 def visible_actions(tool: Tool, principal: Principal) -> tuple[Action, ...]:

@@ -31,6 +31,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access.credentials import authenticate_header
+from access.oauth import insufficient_scope
 from access.principals import Principal
 from core import limits
 from core.errors import BrainError, RateLimited
@@ -44,7 +45,7 @@ JSON = "application/json"
 
 
 class BrainBearer(BaseAuthentication):
-    """``Authorization: Bearer brn_…``. Everything else, cookies too, is no credential."""
+    """``Authorization: Bearer …``. Everything else, cookies too, is no credential."""
 
     def authenticate(self, request: Request) -> tuple[None, Principal]:
         """The principal, as DRF's ``request.auth``. Raises Unauthenticated, which brain.refusals makes a 401."""
@@ -197,6 +198,8 @@ class BrainMCPView(MCPServerStreamableHttpView):  # type: ignore[misc]
                 return _json(found, HTTPStatus.BAD_REQUEST)
             if isinstance(refusal, RateLimited) and message.method != "tools/call":
                 raise refusal  # there is no tool's result to say it with
+            if refusal is None:
+                _check_scope(_principal(request), message)
             if modern.is_spoken_by(request.headers, message):
                 return _answer_modern(request, message, refusal)
             return self._answer_handshake(request, message, refusal)
@@ -250,6 +253,13 @@ def _principal(request: Request) -> Principal:
     principal = request.auth
     assert isinstance(principal, Principal)
     return principal
+
+
+def _check_scope(principal: Principal, message: Message) -> None:
+    # An answer of HTTP, before the tool's: clients take it for the sign to ask their person for more.
+    asked = modern.tool_arguments(message.params) if message.method == "tools/call" else ""
+    if not isinstance(asked, str) and catalog.lacks_scope(principal, asked[0], asked[1].get("action")):
+        raise insufficient_scope()
 
 
 def _check_origin(request: Request) -> None:

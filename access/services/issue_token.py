@@ -57,7 +57,7 @@ def issue_token(
         if folder_scopes is not None:
             for folder, _ in folder_scopes:
                 sight.require(Role.READER, folder)
-            _check_scopes(identity, folder_scopes)
+            check_scopes(identity, folder_scopes)
         new = credentials.new_token()
         connection = Connection(
             identity=identity,
@@ -80,7 +80,7 @@ def issue_token(
                 AuditAction.ISSUE_TOKEN,
                 subject=identity,
                 token=connection,
-                after=_in_words(connection, folder_scopes),
+                after=in_words(connection, folder_scopes),
             )
     return IssuedToken(connection, new.text)
 
@@ -94,7 +94,8 @@ def _check_days(days: int | None) -> None:
         raise LimitExceeded("expires", limit=limits.TOKEN_DAYS_MAX, unit="days")
 
 
-def _check_scopes(identity: Identity, scopes: Sequence[FolderScope]) -> None:
+def check_scopes(identity: Identity, scopes: Sequence[FolderScope]) -> None:
+    """Refuse caps that are no caps, and those above what the identity may do. Raises InvalidArgument, LimitExceeded."""
     if len(scopes) > limits.FOLDER_SCOPES_MAX:
         raise LimitExceeded("folder_scopes", limit=limits.FOLDER_SCOPES_MAX, unit="folders")
     if len({folder.id for folder, _ in scopes}) != len(scopes):
@@ -112,7 +113,8 @@ def _check_scopes(identity: Identity, scopes: Sequence[FolderScope]) -> None:
             )
 
 
-def _in_words(connection: Connection, scopes: Sequence[FolderScope] | None) -> str:
+def in_words(connection: Connection, scopes: Sequence[FolderScope] | None) -> str:
+    """What a connection may do, as the audit tells it."""
     words = [connection.capability, connection.kind]
     if scopes is not None:
         words += [f"{folder.path or '/'}={cap.word}" for folder, cap in scopes] or ["no content"]

@@ -61,6 +61,8 @@ def _check_hours(hours: int) -> None:
 
 
 def _check_can_be_rotated(old: Connection) -> None:
+    if old.is_oauth:
+        raise InvalidArgument("token", "The tokens of an OAuth client renew themselves.")
     if old.revoked_at is not None:
         raise InvalidArgument("token", "This token is revoked. Issue a new one.")
     if old.replaced_by is not None:

@@ -295,6 +295,7 @@ def test_a_connection_is_revoked(world: World, root: Client) -> None:
 
     page = root.get(address("connection_change", row.id)).content.decode()
     assert "No content at all." in page
+    assert row.token_hash is not None
     assert row.token_hash not in page
 
     assert post(root, address("connection_revoke", row.id)).status_code == 302

@@ -81,7 +81,7 @@ async def _python_handshake(url: str, token: str, calls: Sequence[Call]) -> Seen
 
 def python_modern(url: str, token: str, calls: Sequence[Call]) -> Seen:
     """The official Python client of the current revision, in an environment of its own."""
-    return _told([str(_modern_python()), str(FOLDER / "python_modern.py"), url, token], calls)
+    return _told([str(modern_python()), str(FOLDER / "python_modern.py"), url, token], calls)
 
 
 def typescript(url: str, token: str, calls: Sequence[Call]) -> Seen:
@@ -184,7 +184,7 @@ def _node() -> Path:
     return node
 
 
-def _modern_python() -> Path:
+def modern_python() -> Path:
     """The interpreter of the environment for ``mcp`` 2, made at its first use and whenever its lock changed."""
     lock = FOLDER / "requirements-mcp2.txt"
     place = ROOT / ".venv" / "mcp2"

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from access import throttle
+from access import oauth, throttle
 from access.credentials import authenticate_header
 from access.models import Identity
 from access.principals import Principal, principal_of_session
@@ -32,7 +32,6 @@ from core.errors import (
     RangeOutOfBounds,
     SectionNotFound,
     StorageUnavailable,
-    Unauthenticated,
 )
 from mcpapi import arguments
 from mcpapi.arguments import PageArguments, ToolArguments
@@ -60,7 +59,7 @@ class SessionOrBearer(BaseAuthentication):
             return None, authenticate_header(request.headers["Authorization"])
         person = request._request.user
         if not isinstance(person, Identity):
-            raise Unauthenticated
+            raise oauth.unauthenticated()
         return None, principal_of_session(person)
 
 
