@@ -54,6 +54,8 @@ def drop_expired_oauth() -> int:
         Application.objects.filter(
             registration_source=Application.RegistrationSource.DCR,
             created__lt=now - timedelta(days=limits.OAUTH_UNUSED_REGISTRATION_DAYS),
-        ).exclude(id__in=lately.values("client_id")),
+        )
+        .exclude(id__in=lately.values("client_id"))
+        .exclude(id__in=AuthorizationCode.objects.values("application_id")),
     )
     return sum(rows.delete()[0] for rows in removed)

@@ -1,5 +1,6 @@
 """All addresses: the agents' door, the viewer's pages, the administrators' desk, and health."""
 
+from django.conf import settings
 from django.urls import include, path
 
 from brain import admin, health
@@ -11,6 +12,8 @@ urlpatterns = [
     path("", include("mcpapi.urls")),
     path("", include("web.urls")),
 ]
+if settings.OAUTH:
+    urlpatterns.append(path("", include("web.oauth.urls")))
 handler400 = "brain.refusals.bad_request"
 handler403 = "brain.refusals.forbidden"
 handler404 = "brain.refusals.not_found"

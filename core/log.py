@@ -98,6 +98,9 @@ def configuration(*, level: str = "INFO") -> dict[str, Any]:
             "axes": {"level": "ERROR"},  # web.sign_in says what happened
             "mcp": {"level": "WARNING"},
             "mcp_server": {"level": "WARNING"},
+            # They write codes and verifiers into their finer lines.
+            "oauthlib": {"level": "WARNING"},
+            "oauth2_provider": {"level": "WARNING"},
         },
     }
 

@@ -63,7 +63,8 @@ class Row:
     @property
     def can_be_rotated(self) -> bool:
         """Whether it may have a successor."""
-        return self.state is not TokenState.REVOKED and self.connection.replaced_by_id is None
+        is_first = self.connection.replaced_by_id is None and not self.connection.is_oauth
+        return is_first and self.state is not TokenState.REVOKED
 
 
 @dataclass(slots=True)
