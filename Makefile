@@ -37,9 +37,11 @@ check:
 	.venv/bin/lint-imports
 	$(PYTEST)
 
+# make bench [TREES=1000,10000,100000] [CORPUS=DIR] [ONLY=NAME,NAME] [JSON=FILE]; about five minutes by default.
 bench:
 	@scripts/bootstrap dev
-	@exec $(PY) -m benchmarks.run
+	@exec $(PY) -m benchmarks.run $(if $(TREES),--trees $(TREES)) $(if $(CORPUS),--corpus "$(CORPUS)") \
+		$(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json "$(JSON)")
 
 # Exact versions with hashes, for every platform, without the address of any index or a path of this machine.
 # An entry stays at its version unless a .in file asks for another: make lock UPGRADE=--upgrade

@@ -1,6 +1,6 @@
 """What a benchmark returns: a figure beside another one of the same run; speed by itself means nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -36,3 +36,15 @@ def quantile(values: Sequence[float], part: float) -> float:
 def median(values: Sequence[float]) -> float:
     """The value in the middle."""
     return quantile(values, 0.5)
+
+
+def compared(
+    name: str,
+    values: Sequence[float],
+    baselines: Sequence[float],
+    of: Callable[[Sequence[float]], float],
+    goal: str = "",
+) -> Row:
+    """One figure of the seconds beside the same one of the baselines."""
+    value, baseline = of(values), of(baselines)
+    return Row(name, milliseconds(value), milliseconds(baseline), value / baseline, goal)

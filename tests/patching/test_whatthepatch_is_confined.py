@@ -13,7 +13,11 @@ from tests.test_house.repository import ROOT, files
 
 ALLOWED = {("kb/patching/applying.py", "whatthepatch.patch.parse_unified_diff")}
 # They show or measure what the package does by itself.
-MEASURE_IT = {"tests/patching/test_whatthepatch_is_confined.py", "benchmarks/patching.py"}
+MEASURE_IT = {
+    "tests/patching/test_whatthepatch_is_confined.py",
+    "benchmarks/diffs.py",
+    "benchmarks/patching.py",
+}
 
 
 def test_one_function_of_it_is_imported_in_one_place() -> None:
