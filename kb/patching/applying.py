@@ -58,7 +58,9 @@ def apply_diff(text: str, diff: str, *, path: str) -> Patched:
     offsets = [
         Offset(hunk.number, hunk.declared_line, found)
         for hunk, place in placing.placed
-        if hunk.old and (found := lines.number_at(place.start)) != hunk.declared_line
+        if not place.is_declared
+        and hunk.old
+        and (found := lines.number_at(place.start)) != hunk.declared_line
     ]
     return Patched(_spliced(placing.placed, lines), tuple(offsets))
 
@@ -152,18 +154,27 @@ def _spliced(placed: Sequence[tuple[Hunk, Place]], text: Lines) -> str:
     pieces: list[str] = []
     done = 0
     for hunk, place in placed:
-        pieces += [text.text[done : place.start], _replacement(hunk, text.text[place.start : place.end])]
-        done = place.end
+        first, last = hunk.core
+        # The unchanged lines around stand in the text as in the hunk: the text's own are kept.
+        start = place.start + _length(hunk.body[:first])
+        end = place.end - _length(hunk.body[last:])
+        pieces += [text.text[done:start], _replacement(hunk.body[first:last], text.text[start:end])]
+        done = end
     pieces.append(text.text[done:])
     whole = "".join(pieces)
     return whole[:-1] if whole and _ends_bare(placed, text) else whole
 
 
-def _replacement(hunk: Hunk, replaced: str) -> str:
-    changes = parse_unified_diff([header_of(1, hunk.body), *hunk.body])
+def _length(context: Sequence[str]) -> int:
+    # The prefix of each line is as long as its LF.
+    return sum(map(len, context))
+
+
+def _replacement(body: list[str], replaced: str) -> str:
+    changes = parse_unified_diff([header_of(1, body), *body])
     # What that function makes of the hunk has to be the hunk, and the text there what the hunk says.
+    assert len(changes) == len(body)
     assert block_of([change.line for change in changes if change.old is not None]) == replaced
-    assert len(changes) == len(hunk.body)
     return block_of([change.line for change in changes if change.new is not None])
 
 

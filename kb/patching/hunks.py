@@ -1,14 +1,14 @@
 """What the reader makes of a diff: hunks whose lines are counted, and hunks that it could not take."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kb.patching.failures import Failure
 
 CONTEXT, REMOVED, ADDED, MARKER = " ", "-", "+", "\\"
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(NamedTuple):
     """A hunk whose body has as many lines as its header counts.
 
     ``body`` holds its lines, each with its prefix. ``declared_line`` is where its old side says to begin.
@@ -35,7 +35,17 @@ class Hunk:
     @property
     def has_context(self) -> bool:
         """Whether anything in the hunk stays as it is."""
-        return any(line[0] == CONTEXT for line in self.body)
+        return self.body[0][0] == CONTEXT or any(line[0] == CONTEXT for line in self.body)
+
+    @property
+    def core(self) -> tuple[int, int]:
+        """The bounds of the body without the unchanged lines at its beginning and its end."""
+        first, last = 0, len(self.body)
+        while first < last and self.body[first][0] == CONTEXT:
+            first += 1
+        while first < last and self.body[last - 1][0] == CONTEXT:
+            last -= 1
+        return first, last
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,5 +71,11 @@ def new_lines(body: list[str]) -> list[str]:
 
 def header_of(start: int, body: list[str]) -> str:
     """The right header of a hunk whose old side begins at line ``start``."""
+    added = removed = 0
+    for line in body:
+        if line[0] == ADDED:
+            added += 1
+        elif line[0] == REMOVED:
+            removed += 1
     # In an empty text the old side begins nowhere, and the new one at the first line.
-    return f"@@ -{start},{len(old_lines(body))} +{max(start, 1)},{len(new_lines(body))} @@"
+    return f"@@ -{start},{len(body) - added} +{max(start, 1)},{len(body) - removed} @@"

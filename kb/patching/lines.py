@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from core import limits
 
-STEP = 1024
+# How many characters lie between two places whose line number is known.
+STEP = 512
 
 
 class BudgetSpent(Exception):

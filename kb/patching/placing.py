@@ -4,7 +4,7 @@ No fuzz and no folding of blanks, case or look-alikes. Everything is matched aga
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from core import limits
 from kb.patching.failures import Failure, Reason
@@ -15,12 +15,12 @@ from kb.patching.lines import BudgetSpent, Lines
 CANDIDATES = limits.PATCH_CANDIDATES_MAX + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Offsets of the text that a hunk or an edit replaces."""
+class Place(NamedTuple):
+    """Offsets of the text that a hunk or an edit replaces; ``is_declared`` where the hunk's own line led there."""
 
     start: int
     end: int
+    is_declared: bool = False
 
 
 def place_hunk(hunk: Hunk, text: Lines) -> Place | Failure:
@@ -84,7 +84,7 @@ def _place(hunk: Hunk, text: Lines) -> Place | Failure:
     if hunk.old_is_bare or hunk.new_is_bare:
         return _place_at_end(hunk, block, declared if stands_there else None, text)
     if declared is not None and stands_there and hunk.has_context:
-        return Place(declared, declared + len(block))
+        return Place(declared, declared + len(block), is_declared=True)
     found = text.find_lines(block, most=CANDIDATES)
     if not found:
         return _mismatch(hunk, text)

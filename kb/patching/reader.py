@@ -58,6 +58,8 @@ class _Reader:
         self._path = names.fold(path)
         self._at = 0
         self._end = len(self._lines)
+        # Where hunks may begin, the next one last.
+        self._headers = [index for index, line in enumerate(self._lines) if line.startswith("@@")][::-1]
         self._reading = Reading()
 
     def read(self) -> Reading:
@@ -197,6 +199,11 @@ class _Reader:
     def _read_body(self, header: re.Match[str]) -> None:
         begin = self._at
         old_count, new_count = int(header[2] or 1), int(header[4] or 1)
+        plain = self._plain_body(old_count, new_count)
+        if plain is not None:
+            self._at = begin + 1 + len(plain)
+            self._reading.hunks.append(Hunk(len(self._reading.hunks) + 1, begin + 1, int(header[1]), plain))
+            return
         old_left, new_left = old_count, new_count
         body: list[str] = []
         bare_old = bare_new = False
@@ -237,7 +244,7 @@ class _Reader:
             self._take_miscounted(begin, old_count, new_count)
             return
         self._at = at
-        if problem is None and all(line[0] == CONTEXT for line in body):
+        if problem is None and len(body) == old_count == new_count:
             problem = "This hunk adds and removes nothing."
         if problem:
             failure = Failure(Reason.WRONG_FORMAT, problem, number=number, diff_line=begin + 1)
@@ -245,6 +252,23 @@ class _Reader:
             return
         hunk = Hunk(number, begin + 1, int(header[1]), body, bare_old, bare_new)
         self._reading.hunks.append(hunk)
+
+    def _plain_body(self, old_count: int, new_count: int) -> list[str] | None:
+        """All lines up to the next header, if they are just what this one counts; None where it takes a closer look.
+
+        Diffs that programs write have nothing else, and counting is far quicker than looking at each line.
+        """
+        while self._headers and self._headers[-1] <= self._at:
+            self._headers.pop()
+        end = min(self._headers[-1], self._end) if self._headers else self._end
+        body = self._lines[self._at + 1 : end]
+        kinds = "".join([line[:1] for line in body])
+        added, removed, kept = kinds.count(ADDED), kinds.count(REMOVED), kinds.count(CONTEXT)
+        is_plain = added + removed + kept == len(body) and (kept + removed, kept + added) == (
+            old_count,
+            new_count,
+        )
+        return body if is_plain and added + removed > 0 else None
 
     def _has_surplus(self, at: int) -> bool:
         while at < self._end and self._lines[at] == "":
