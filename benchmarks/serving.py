@@ -25,6 +25,7 @@ from tests.server import PATIENCE_SECONDS, ROOT, environment, free_port
 ROUNDS = 5
 ROUND_SECONDS = 2.0
 CONNECTIONS = 16
+UNBOUNDED = 1_000_000_000
 PAGE_PATH = "eight-kilobytes.md"
 PAGE = "A line of Markdown, as long as people write them, more or less.\n" * 125
 READ = ("read_knowledgebase", {"action": "entry", "path": PAGE_PATH})
@@ -86,7 +87,8 @@ BENCHMARKS: Sequence[Callable[[Tree], list[Row]]] = (calls, memory)
 def brain_server() -> Iterator[int]:
     """Brain on this data directory; its port."""
     port = free_port()
-    with _server(port, "/readyz", [sys.executable, "-m", "brain.serve"], BRAIN_PORT=str(port)):
+    variables = {"BRAIN_PORT": str(port), "BRAIN_CALLS_PER_MINUTE": str(UNBOUNDED)}
+    with _server(port, "/readyz", [sys.executable, "-m", "brain.serve"], **variables):
         yield port
 
 
@@ -185,7 +187,7 @@ def _workers_with_pack(port: int, token: str) -> list[int]:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         answers_a_second(port, request)
-        workers = [pid for pid in _processes() if f"{SUFFIX}\n" in Path(f"/proc/{pid}/maps").read_text()]
+        workers = [pid for pid in _processes() if SUFFIX in Path(f"/proc/{pid}/maps").read_text()]
         if len(workers) == settings.WORKERS:
             break
         assert time.monotonic() < deadline, "not every worker searches"

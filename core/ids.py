@@ -1,6 +1,5 @@
 """Ids, version tokens and keys derived from the data key. None of them holds a path, count or order."""
 
-import base64
 import hashlib
 import hmac
 import secrets
@@ -15,13 +14,13 @@ ORGANIZATION = "org"
 
 def new_id(kind: str) -> str:
     """A random id such as ``ent_mfrggzdfmztwq2lknnwg23tpob``: 130 bits, lowercase, safe in URLs and file names."""
-    return f"{kind}_{_base32(secrets.token_bytes(17))[:26]}"
+    return f"{kind}_{_base32(secrets.token_bytes(_BYTES))}"
 
 
 def version_token(data_key: bytes, *, entry_id: str, sequence: int, content_hash: str) -> str:
     """The opaque version of an entry: a keyed hash, so that it tells neither order nor content."""
     message = f"version\0{entry_id}\0{sequence}\0{content_hash}".encode()
-    return "v" + _base32(hmac.digest(data_key, message, "sha256"))[:26]
+    return "v" + _base32(hmac.digest(data_key, message, "sha256")[:_BYTES])
 
 
 def derived_key(data_key: bytes, purpose: str) -> bytes:
@@ -45,4 +44,11 @@ def git_blob_id(data: bytes) -> str:
 
 
 def _base32(data: bytes) -> str:
-    return base64.b32encode(data).decode().lower()
+    # The first 130 of 136 bits, ten at a time: the library's is several times slower, and a page has fifty versions.
+    number = int.from_bytes(data) >> 6
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+_BYTES = 17
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]

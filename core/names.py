@@ -63,7 +63,8 @@ def join(parent_path: str, name: str, *, field: str) -> str:
 
 def fold(name: str) -> str:
     """The key under which a name or path is looked up: two names collide when their keys are equal."""
-    return name.translate(_LOWER)
+    # Nearly every name is ASCII, and for those ``lower`` is the same and ten times quicker.
+    return name.lower() if name.isascii() else name.translate(_LOWER)
 
 
 def check_username(username: str, *, field: str = "username") -> str:

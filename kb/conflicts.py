@@ -16,7 +16,7 @@ from kb.history import History
 from kb.locate import find_entry
 from kb.patching.unified import unified_diff
 from kb.registry import EntryLine
-from kb.store.content_store import DamagedEntry
+from kb.store.images import DamagedEntry
 from kb.store.stores import store_of
 
 METADATA = ("title", "description", "tags", "type")

@@ -7,7 +7,6 @@ taken under one hold, their texts are read after it, and what changed meanwhile 
 
 import heapq
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +22,8 @@ from kb.registry import EntryLine
 from kb.search.pack import SUFFIX, DamagedPack, Pack, PackedText, pack_name, text_of, write_pack
 from kb.search.query import Query
 from kb.store import derived
-from kb.store.content_store import ContentStore, DamagedEntry, View
+from kb.store.content_store import ContentStore, View
+from kb.store.images import DamagedEntry
 from kb.store.index import FolderRegistry
 from kb.store.marks import Mark
 from kb.store.segments import Segments
@@ -42,14 +42,22 @@ Located = tuple[FolderRef, EntryLine]
 class Overlay:
     """What changed behind the pack, up to ``mark``: ids of entries that were saved or deleted.
 
-    ``texts`` are those of the saved ones, folded, by entry id with the record that saved them.
+    ``texts`` are those of the saved ones, folded, by entry id; of the ``unread`` ones they have still to be read.
     """
 
     mark: Mark
     changed: set[str] = field(default_factory=set)
-    texts: OrderedDict[str, tuple[int, bytes]] = field(default_factory=OrderedDict)
+    unread: set[str] = field(default_factory=set)
+    texts: dict[str, bytes] = field(default_factory=dict)
     bytes: int = 0
     has_deletions: bool = False
+
+    def take(self, entry_id: str, *, is_deleted: bool) -> None:
+        """Let a change of an entry count."""
+        self.changed.add(entry_id)
+        self.unread.add(entry_id)
+        self.bytes -= len(self.texts.pop(entry_id, b""))
+        self.has_deletions |= is_deleted
 
 
 class SearchEngine:
@@ -80,7 +88,8 @@ class SearchEngine:
         Raises StorageUnavailable where there is no pack any more: prepare and try again.
         """
         with self._lock:
-            if not self._has_good_pack():
+            # Another process may have replaced the file, or removed it; it is still what was mapped.
+            if self._pack is None or not self._pack.file.is_as_mapped():
                 raise StorageUnavailable
             pack, overlay = self._follow(view)
             packed = self._packed(pack, set(overlay.changed), view, visible, start, query, after)
@@ -156,14 +165,15 @@ class SearchEngine:
             self._has_good_pack()
 
     def _texts(self, entries: Sequence[Located]) -> Iterator[PackedText]:
-        for folder, entry in entries:
-            try:
-                content = self._store.read_image(folder, entry)
-            except DamagedEntry:
-                # Changed or deleted since the list was taken, so it stands in the log behind the pack; or damaged,
-                # and then nobody can read it. Its name keeps its place.
-                content = b""
-            yield PackedText(folder, entry, text_of(entry, content.decode()))
+        with self._store.images() as images:
+            for folder, entry in entries:
+                try:
+                    content = images.read(folder, entry)
+                except DamagedEntry:
+                    # Changed or deleted since the list was taken, so it stands in the log behind the pack; or
+                    # damaged, and then nobody can read it. Its name keeps its place.
+                    content = b""
+                yield PackedText(folder, entry, text_of(entry, content.decode()))
 
     def _build_beside(self) -> None:
         def build() -> None:
@@ -191,8 +201,7 @@ class SearchEngine:
                     continue
                 for subject in head.cause.subjects:
                     if subject.entry_id is not None:
-                        overlay.changed.add(subject.entry_id)
-                        overlay.has_deletions |= head.cause.action == "delete"
+                        overlay.take(subject.entry_id, is_deleted=head.cause.action == "delete")
                 if head.cause.action == "repair":
                     # A repair names no subjects: everything may have changed.
                     self._pack, self._overlay = None, None
@@ -241,31 +250,34 @@ class SearchEngine:
         query: Query,
         after: str,
     ) -> list[Located]:
+        self._complete(overlay, view)
         found = []
-        for entry_id in overlay.changed:
+        for entry_id, text in overlay.texts.items():
+            if query.folded not in text:
+                continue
             folder = view.folder_of_entry(entry_id)
             if folder is None or start.folder.id not in folder.folder.lineage:
                 continue
-            if visible.role_on(folder.folder) is None:
-                continue
             entry = folder.entries[entry_id]
-            if place_of_entry(folder.folder, entry) <= after:
-                continue
-            if query.folded in self._overlay_text(overlay, folder.folder, entry):
+            if visible.role_on(folder.folder) is not None and place_of_entry(folder.folder, entry) > after:
                 found.append((folder.folder, entry))
         return sorted(found, key=lambda located: place_of_entry(*located))
 
-    def _overlay_text(self, overlay: Overlay, folder: FolderRef, entry: EntryLine) -> bytes:
-        known = overlay.texts.get(entry.id)
-        if known is not None and known[0] == entry.lsn:
-            return known[1]
-        try:
-            text = text_of(entry, self._store.read_image(folder, entry).decode())
-        except DamagedEntry:
-            text = b""
-        overlay.bytes += len(text) - (len(known[1]) if known else 0)
-        overlay.texts[entry.id] = (entry.lsn, text)
-        return text
+    def _complete(self, overlay: Overlay, view: View) -> None:
+        """Read what was saved since the last search."""
+        with self._store.images() as images:
+            for entry_id in list(overlay.unread):
+                folder = view.folder_of_entry(entry_id)
+                if folder is not None:
+                    entry = folder.entries[entry_id]
+                    try:
+                        text = text_of(entry, images.read(folder.folder, entry).decode())
+                    except DamagedEntry:
+                        text = b""
+                    overlay.texts[entry_id] = text
+                    overlay.bytes += len(text)
+                # Not before: what could not be read now is read by the next search.
+                overlay.unread.discard(entry_id)
 
 
 def _everything(view: View, organization_id: str) -> Iterator[Located]:

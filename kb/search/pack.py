@@ -1,6 +1,6 @@
 """The pack: the folded texts of all entries in path order, in one file that every process maps.
 
-    magic | numbers of entries and folders, lsn | offsets | ids | folders of entries | folder table | texts | SHA-256
+    magic, numbers of entries and folders, lsn | texts | offsets | ids | folders of entries | folder table | SHA-256
 
 A text is filename, title, description and content, folded, with LF between them and a NUL behind. Folding changes
 lengths, so places in a text mean nothing outside the pack. The pack holds what readers may not see: it never leaves
@@ -23,12 +23,13 @@ from core.types import FolderRef
 from kb.registry import EntryLine
 from kb.store.derived import MappedFile
 
-MAGIC = b"BRNPCK1\n"
+MAGIC = b"BRNPCK2\n"
 SUFFIX = ".pack"
 # Entry ids are padded to this, so that the n-th is found without a table.
 ID_BYTES = 32
 # stringzilla holds the interpreter while it looks, so it looks at so much at a time.
 SCAN_BYTES = 4 * 1024 * 1024
+WRITTEN_BYTES = 1024 * 1024
 FILENAME_BYTES = limits.NAME_MAX_CHARACTERS + len(names.ENTRY_SUFFIX) + 1
 _HEADER = struct.Struct("<8sQQQQ")
 _FOLDER = struct.Struct("<32sII")
@@ -63,13 +64,14 @@ def pack_name(lsn: int) -> str:
 
 
 def write_pack(descriptor: int, lsn: int, texts: Iterable[PackedText]) -> None:
-    """Write a pack of texts that come in path order. The texts are held in memory once. Raises OSError."""
+    """Write a pack of texts that come in path order, holding few of them in memory. Raises OSError."""
     offsets, ids, folders = array("Q", [0]), bytearray(), array("I")
     runs: dict[str, list[int]] = {}
     numbers: dict[str, int] = {}
-    body: list[bytes] = []
+    pieces = _Pieces(descriptor, _HEADER.size)
     for number, packed in enumerate(texts):
-        body.append(packed.text)
+        pieces.add(packed.text)
+        pieces.add(b"\0")
         offsets.append(offsets[-1] + len(packed.text) + 1)
         ids += packed.entry.id.encode().ljust(ID_BYTES, b"\0")
         folders.append(numbers.setdefault(packed.folder.id, len(numbers)))
@@ -80,15 +82,45 @@ def write_pack(descriptor: int, lsn: int, texts: Iterable[PackedText]) -> None:
         _FOLDER.pack(folder_id.encode(), *runs[folder_id])
         for folder_id in [*numbers, *(one for one in runs if one not in numbers)]
     )
-    header = _HEADER.pack(MAGIC, len(body), len(runs), lsn, offsets[-1])
-    digest = hashlib.sha256()
-    for piece in (header, offsets.tobytes(), bytes(ids), folders.tobytes(), table):
-        digest.update(piece)
-        _write(descriptor, piece)
-    for text in body:
-        digest.update(text + b"\0")
-        _write(descriptor, text + b"\0")
-    _write(descriptor, digest.digest())
+    for data in (offsets.tobytes(), bytes(ids), folders.tobytes(), table):
+        pieces.add(data)
+    pieces.finish(_HEADER.pack(MAGIC, len(folders), len(runs), lsn, offsets[-1]))
+
+
+class _Pieces:
+    """Writes what follows a header as it comes, a megabyte at a time; then a digest, and last the header."""
+
+    def __init__(self, descriptor: int, header_size: int) -> None:
+        self._descriptor = descriptor
+        self._position = header_size
+        self._digest = hashlib.sha256()
+        self._waiting: list[bytes] = []
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= WRITTEN_BYTES:
+            self._flush()
+
+    def finish(self, header: bytes) -> None:
+        self._flush()
+        self._digest.update(header)
+        self._write(self._digest.digest(), self._position)
+        self._write(header, 0)
+
+    def _flush(self) -> None:
+        data = b"".join(self._waiting)
+        self._digest.update(data)
+        self._write(data, self._position)
+        self._position += len(data)
+        self._waiting, self._size = [], 0
+
+    def _write(self, data: bytes, position: int) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._descriptor, rest, position)
+            rest, position = rest[written:], position + written
 
 
 class Pack:
@@ -100,26 +132,30 @@ class Pack:
         data = file.data
         if len(data) < _HEADER.size + DIGEST_BYTES:
             raise DamagedPack
-        magic, self.count, folder_count, self.lsn, text_bytes = _HEADER.unpack(data[: _HEADER.size])
+        header = data[: _HEADER.size]
+        magic, self.count, folder_count, self.lsn, text_bytes = _HEADER.unpack(header)
         ends = [_HEADER.size]
         for size in (
+            text_bytes,
             8 * (self.count + 1),
             ID_BYTES * self.count,
             4 * self.count,
             _FOLDER.size * folder_count,
         ):
             ends.append(ends[-1] + size)
-        if magic != MAGIC or ends[-1] + text_bytes + DIGEST_BYTES != len(data):
+        if magic != MAGIC or ends[-1] + DIGEST_BYTES != len(data):
             raise DamagedPack
-        if hashlib.sha256(data[:-DIGEST_BYTES]).digest() != data[-DIGEST_BYTES:]:
+        digest = hashlib.sha256(data[_HEADER.size : ends[-1]])
+        digest.update(header)
+        if digest.digest() != data[ends[-1] :]:
             raise DamagedPack
-        self._offsets = data[ends[0] : ends[1]].cast("Q")
-        self._ids = data[ends[1] : ends[2]]
-        self._folders = data[ends[2] : ends[3]].cast("I")
-        self._texts = data[ends[4] : ends[4] + text_bytes]
+        self._texts = data[ends[0] : ends[1]]
+        self._offsets = data[ends[1] : ends[2]].cast("Q")
+        self._ids = data[ends[2] : ends[3]]
+        self._folders = data[ends[3] : ends[4]].cast("I")
         self._folder_ids: list[str] = []
         self._runs: dict[str, tuple[int, int]] = {}
-        for position in range(ends[3], ends[4], _FOLDER.size):
+        for position in range(ends[4], ends[5], _FOLDER.size):
             folder_id, first, last = _FOLDER.unpack(data[position : position + _FOLDER.size])
             name = folder_id.rstrip(b"\0").decode()
             self._folder_ids.append(name)
@@ -161,9 +197,3 @@ class Pack:
         name = bytes(self._texts[start : start + FILENAME_BYTES]).split(b"\n", 1)[0].decode()
         folder = folder_paths(self._folder_ids[self._folders[number]])
         return (names.fold(folder) + "/" if folder else "") + name
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

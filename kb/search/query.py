@@ -64,7 +64,8 @@ class Query:
         position = compared.find(self._needle)
         if position < 0:
             return (), 0
-        lines = content.split("\n")
+        # Only of ASCII it is sure that a place in the compared text is the same place in the text itself.
+        lines = None if content.isascii() else content.split("\n")
         shown: list[LineMatch] = []
         count, number, counted_to = 0, 1, 0
         while position >= 0:
@@ -74,8 +75,9 @@ class Query:
             counted_to = position
             count += 1
             if len(shown) < limits.SEARCH_MATCHES_MAX:
-                length = (len(compared) if end < 0 else end) - start
-                shown.append(LineMatch(number, self._cut(lines[number - 1], position - start, length)))
+                line_end = len(compared) if end < 0 else end
+                line = content[start:line_end] if lines is None else lines[number - 1]
+                shown.append(LineMatch(number, self._cut(line, position - start, line_end - start)))
             position = -1 if end < 0 else compared.find(self._needle, end)
         return tuple(shown), count
 

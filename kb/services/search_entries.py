@@ -22,7 +22,8 @@ from kb.registry import EntryLine
 from kb.search.engines import engine_of
 from kb.search.query import LineMatch, Match, Query
 from kb.sections import ASIDE_CHARACTERS, outline_of
-from kb.store.content_store import DamagedEntry, View
+from kb.store.content_store import View
+from kb.store.images import DamagedEntry
 from kb.store.stores import store_of
 
 # A query of another case than asked for may match nearly everywhere in the pack and nowhere in the entries; after so

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from core import claims, clock, ids, limits, locks, safe_open
+from core import claims, clock, limits, locks
 from core.errors import StorageUnavailable
 from core.locks import FileLock, Rank, WriterQueue
 from core.log import get_logger
@@ -20,6 +20,7 @@ from kb import registry
 from kb.registry import EntryLine, FolderLine, Line, OwnLine, SnapshotLine, TombstoneLine
 from kb.store import applying, checkpoint, faults, outcomes, record, recovery, steps
 from kb.store.faults import MediaFault
+from kb.store.images import DamagedEntry, Images
 from kb.store.index import Added, Appended, FolderRegistry, Index
 from kb.store.layout import CONTENT, Layout
 from kb.store.marks import Mark
@@ -41,10 +42,6 @@ COMPACT_SLACK_LINES = 64
 _sync_failed = threading.Event()
 
 
-class DamagedEntry(Exception):
-    """An entry's file is missing or is not what its registry says. Carries the entry's id; the rest is fine."""
-
-
 @dataclass(frozen=True, slots=True)
 class Behind:
     """How far the tree on the disk is behind the log: what a start after a crash would replay.
@@ -63,6 +60,7 @@ class View:
     def __init__(self, layout: Layout, index: Index) -> None:
         self._layout = layout
         self._index = index
+        self._images = Images(layout)
 
     @property
     def lsn(self) -> int:
@@ -101,7 +99,11 @@ class View:
 
     def read_content(self, folder: FolderRef, entry: EntryLine) -> bytes:
         """The entry's bytes, proved against its registry line. Raises DamagedEntry."""
-        return _read_image(self._layout, folder, entry)
+        return self._images.read(folder, entry)
+
+    def close(self) -> None:
+        """The end of the block that gave the view."""
+        self._images.close()
 
     def outcome_of(self, request: MutationRequest) -> Outcome | None:
         """What this request led to in the last seven days."""
@@ -229,7 +231,11 @@ class ContentStore:
         """
         with self.still() as applied:
             self._refresh(applied)
-            yield View(self.layout, self._index)
+            view = View(self.layout, self._index)
+            try:
+                yield view
+            finally:
+                view.close()
 
     @contextmanager
     def still(self) -> Iterator[Mark]:
@@ -250,9 +256,14 @@ class ContentStore:
                     recovery.recover(self.layout, self._segments, from_checkpoint=False)
         raise StorageUnavailable
 
-    def read_image(self, folder: FolderRef, entry: EntryLine) -> bytes:
-        """The bytes that the line tells of, without holding anything. Raises DamagedEntry where they are gone."""
-        return _read_image(self.layout, folder, entry)
+    @contextmanager
+    def images(self) -> Iterator[Images]:
+        """Read entries without holding anything: one that has changed or gone meanwhile is a DamagedEntry."""
+        images = Images(self.layout)
+        try:
+            yield images
+        finally:
+            images.close()
 
     def _refresh(self, applied: Mark) -> bool:
         """Let the index follow; False where it found damage, which is marked, though reading can go on."""
@@ -275,7 +286,10 @@ class ContentStore:
             if not self._refresh(applied):
                 raise StorageUnavailable
             transaction = Transaction(self, self.layout, self._index, time=self._next_time(applied))
-            yield transaction
+            try:
+                yield transaction
+            finally:
+                transaction.close()
             self._compact(transaction)
 
     @contextmanager
@@ -526,16 +540,6 @@ class ContentStore:
         except OSError as error:
             log.error("the disk refused", problem=_errno_name(error))
             raise StorageUnavailable from error
-
-
-def _read_image(layout: Layout, folder: FolderRef, entry: EntryLine) -> bytes:
-    try:
-        data = safe_open.read_file(layout.root, (CONTENT, *_components(folder), entry.name))
-    except (FileNotFoundError, NotADirectoryError, safe_open.UnsafeFile) as error:
-        raise DamagedEntry(entry.id) from error
-    if ids.sha256_hex(data) != entry.content_hash:
-        raise DamagedEntry(entry.id)
-    return data
 
 
 def _errno_name(error: OSError) -> str:

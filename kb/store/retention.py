@@ -22,9 +22,10 @@ from core.progress import SILENT, Progress
 from kb import registry
 from kb.registry import SnapshotLine
 from kb.store import applying, checkpoint, faults, fold, outcomes, steps, upkeep
-from kb.store.content_store import ContentStore, DamagedEntry, View
+from kb.store.content_store import ContentStore, View
 from kb.store.faults import MediaFault
 from kb.store.fold import Fold, FoldedFile, LogDamage
+from kb.store.images import DamagedEntry
 from kb.store.layout import LOCKS, OUTCOMES, PRIVATE, Layout, segment_name
 from kb.store.marks import Mark
 from kb.store.segments import Segments

@@ -1,3 +1,5 @@
+import base64
+import hmac
 import itertools
 import re
 from typing import Any
@@ -35,6 +37,16 @@ def test_a_version_depends_on_entry_sequence_content_and_key() -> None:
     assert len(set(versions)) == len(versions)
     assert ids.version_token(KEY, **base) == versions[0]
     assert all(re.fullmatch("v[a-z2-7]{26}", version) for version in versions)
+
+
+def test_a_version_is_written_as_the_library_writes_base32() -> None:
+    for sequence in range(500):
+        digest = hmac.digest(KEY, f"version\0ent_a\0{sequence}\0".encode() + b"00", "sha256")
+        written = base64.b32encode(digest).decode().lower()[:26]
+
+        made = ids.version_token(KEY, entry_id="ent_a", sequence=sequence, content_hash="00")
+
+        assert made == f"v{written}"
 
 
 def test_keys_of_two_purposes_differ_and_are_no_version() -> None:

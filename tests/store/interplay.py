@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import StorageUnavailable
 from kb.store import content_store
-from kb.store.content_store import DamagedEntry
+from kb.store.images import DamagedEntry
 from tests.store import account
 from tests.store.changes import Create, Import, Refused, Retitle, Update, make
 from tests.store.children import Child, ChildFailed, in_child, killed_at

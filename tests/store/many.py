@@ -17,6 +17,7 @@ from core.errors import StorageUnavailable
 from kb.registry import REGISTRY_NAME
 from kb.store import check, checkpoint, content_store
 from kb.store.content_store import View
+from kb.store.images import DamagedEntry
 from tests.store import account
 from tests.store.changes import Change, Create, Delete, MakeFolder, Refused, Retitle, Update, make, request_of
 from tests.store.children import Child
@@ -101,7 +102,7 @@ def _misfits(small: Small, view: View, versions: dict[str, int]) -> list[str]:
     problems = []
     try:
         _, folders = picture_in(view)
-    except content_store.DamagedEntry as damaged:
+    except DamagedEntry as damaged:
         return [f"the text of {damaged} is not what its registry says"]
     for path, folder_id in folders.items():
         known = view.folder(folder_id)

@@ -11,7 +11,8 @@ from core import clock, limits
 from core.errors import RequestInProgress, StorageUnavailable
 from core.types import SYSTEM_ACTOR
 from kb.store import checkpoint, content_store, steps
-from kb.store.content_store import ContentStore, DamagedEntry
+from kb.store.content_store import ContentStore
+from kb.store.images import DamagedEntry
 from tests.core.waiting import until
 from tests.store import account
 from tests.store.changes import (
