@@ -12,7 +12,7 @@ from oauth2_provider.models import AccessToken, Application, RefreshToken
 from pytest_django import Settings
 
 from access import credentials, tasks
-from access.bearer import principal_of_header
+from access.credentials import authenticate_header
 from access.models import AuthorizationCode, Connection
 from access.services.end_connection import end_connection
 from access.services.rotate_token import rotate_token
@@ -112,7 +112,7 @@ def test_while_on_nothing_more_is_there(on: None, world: World, path: str) -> No
 @pytest.mark.parametrize("token", ["brn_" + "A" * 43, "x", "\u00e9", "a b"])
 def test_a_bad_token_is_told_to_be_bad(on: None, world: World, token: str) -> None:
     with pytest.raises(Unauthenticated) as refused:
-        principal_of_header(f"Bearer {token}")
+        authenticate_header(f"Bearer {token}")
 
     assert refused.value.challenge.startswith('Bearer error="invalid_token", scope=')
 
@@ -120,7 +120,7 @@ def test_a_bad_token_is_told_to_be_bad(on: None, world: World, token: str) -> No
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "brn_x"])
 def test_without_a_token_the_challenge_tells_of_no_error(on: None, world: World, header: str) -> None:
     with pytest.raises(Unauthenticated) as refused:
-        principal_of_header(header)
+        authenticate_header(header)
 
     assert "error" not in refused.value.challenge
 
@@ -143,6 +143,20 @@ def test_a_token_for_nothing_or_for_others_is_good_nowhere(
     assert 'error="invalid_token"' in refused.headers["www-authenticate"]
 
 
+def test_the_json_api_takes_the_same_tokens_and_gives_the_same_challenge(
+    priya: Client, program: Program
+) -> None:
+    token = connect(priya, program)["access_token"]
+    path = "/api/v1/folders/"
+
+    let_in = Client(headers={"authorization": f"Bearer {token}"}).get(path)
+    refused = [Client().get(path), Client(headers={"authorization": "Bearer x"}).get(path)]
+
+    assert let_in.status_code == 200
+    assert [answer.status_code for answer in refused] == [401, 401]
+    assert all("resource_metadata=" in answer["WWW-Authenticate"] for answer in refused)
+
+
 def test_a_refresh_token_or_code_is_no_access_token(priya: Client, program: Program) -> None:
     code = told(consent(priya, program))["code"]
     refresh_token = program.redeem(code).json()["refresh_token"]
@@ -154,10 +168,10 @@ def test_the_holder_of_an_oauth_token_is_found_in_one_query(
     priya: Client, program: Program, world: World, django_assert_num_queries: Any
 ) -> None:
     token = connect(priya, program)["access_token"]
-    principal_of_header(f"Bearer {token}")
+    authenticate_header(f"Bearer {token}")
 
     with django_assert_num_queries(1):
-        holder = principal_of_header(f"bearer {token}")
+        holder = authenticate_header(f"bearer {token}")
 
     assert holder.username == "priya"
     assert holder.connection is not None
