@@ -47,21 +47,6 @@ class Unauthenticated(BrainError):
         super().__init__()
 
 
-class InsufficientScope(BrainError):
-    """An OAuth client asks for what the person it acts for did not allow it, and may ask that person again.
-
-    Never a tool result: the HTTP floor turns it into 403 with the ``challenge`` that lets a client step up.
-    """
-
-    code = "FORBIDDEN"
-    message = "This connection was allowed to read only. Authorize it again, with writing."
-    http_status = 403
-
-    def __init__(self, challenge: str) -> None:
-        self.challenge = challenge
-        super().__init__()
-
-
 class NotFound(BrainError):
     """Absent, or not visible to the caller. Both look the same, byte for byte."""
 
@@ -76,6 +61,19 @@ class Forbidden(BrainError):
     code = "FORBIDDEN"
     message = "You can read this, but your access does not allow this action."
     http_status = 403
+
+
+class InsufficientScope(Forbidden):
+    """An OAuth client asks for what the person it acts for did not allow it, and may ask that person again.
+
+    Never a tool result: the HTTP floor turns it into 403 with the ``challenge`` that lets a client step up.
+    """
+
+    message = "This connection was allowed to read only. Authorize it again, with writing."
+
+    def __init__(self, challenge: str) -> None:
+        self.challenge = challenge
+        super().__init__()
 
 
 class NameConflict(BrainError):
