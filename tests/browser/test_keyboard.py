@@ -54,10 +54,11 @@ def test_signing_in_and_reading_an_entry_by_keyboard(window: Open) -> None:
 
     names = _walk(page)
 
-    assert names[:6] == [
+    assert names[:7] == [
         "Skip to content",
         "Brain",
         "Files",
+        "Access",
         "Search all files",
         "Search",
         "Priya: account menu",

@@ -239,8 +239,10 @@ def repeat(small: Small, size: int) -> list[str]:
 def let_go(store: ContentStore) -> None:
     """Close what is open for writing: else the disk could not be mounted anew."""
     store._segments.close()
-    os.close(store.layout.applied_for_writing())
+    descriptor = store.layout.applied_for_writing()
+    store.layout._descriptors.remove(descriptor)
     store.layout._applied_for_writing = -1
+    os.close(descriptor)
 
 
 def test_on_a_disk_that_turned_read_only_saves_are_refused_and_reads_go_on(small_disk: Small) -> None:
